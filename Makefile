@@ -1,0 +1,36 @@
+# Every target sets up what it needs by itself; `make help` lists them.
+
+PYTHON := .venv/bin/python
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench bench-peers clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install everything Fogline needs into .venv and build the connector
+	@scripts/setup.sh
+
+demo: setup ## run the smart-city demo with its dashboard
+	@.venv/bin/fogline demo $(ARGS)
+
+test: setup ## run every test; ARGS="-k name" picks some
+	@$(PYTHON) -m pytest $(ARGS)
+
+lint: setup ## check style and types
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m mypy
+
+bench: setup ## measure throughput and latency; ARGS go to the benchmark
+	@$(PYTHON) bench/run.py $(ARGS)
+
+bench-peers: setup ## the same measurements beside other engines (a large download)
+	@scripts/setup-peers.sh
+	@$(PYTHON) bench/run.py --peers $(ARGS)
+
+clean: ## remove what was built and cached; .venv stays (rm -rf .venv to start from nothing)
+	@rm -rf build dist src/*.egg-info src/fogline/spark/*.jar
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	@find src tests connector bench scripts -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

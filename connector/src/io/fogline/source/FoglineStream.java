@@ -1,0 +1,194 @@
+package io.fogline.source;
+
+import io.fogline.decode.Record;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.CompositeReadLimit;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReadMaxBytes;
+import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
+import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
+
+/**
+ * A read in micro-batches. A batch is a function of its two offsets and the files' content, so a
+ * batch that Spark runs again after a failure gives the same rows, rejects and counts. Files that do
+ * not grow ({@code tail} off) are looked at once, when the stream starts.
+ */
+final class FoglineStream implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
+    private final SourceOptions options;
+    private final int[] output;
+    private final InputFiles files;
+    private final Planner planner;
+    private final Progress progress = new Progress();
+    /** What came of batches that are done, and the listing that stays as it is, if any. */
+    private Progress.Found done = Progress.Found.NOTHING;
+    private InputFiles.Listing frozen;
+    private SourceOffset lastPlanned;
+    private InputFiles.Listing lastFruitless;
+
+    FoglineStream(SourceOptions options, int[] output) {
+        this.options = options;
+        this.output = output;
+        this.files = new InputFiles(options);
+        this.planner = new Planner(options, files);
+        this.frozen = options.tail() ? null : files.list();
+        SparkContext.getOrCreate().register(progress);
+    }
+
+    @Override
+    public Offset initialOffset() {
+        return SourceOffset.initial();
+    }
+
+    @Override
+    public Offset deserializeOffset(String json) {
+        return SourceOffset.parse(json);
+    }
+
+    @Override
+    public void prepareForTriggerAvailableNow() {
+        frozen = files.list();
+    }
+
+    @Override
+    public ReadLimit getDefaultReadLimit() {
+        return ReadLimit.maxBytes(options.maxBytesPerTrigger());
+    }
+
+    @Override
+    public Offset latestOffset() {
+        throw new UnsupportedOperationException("a read limit is always given");
+    }
+
+    @Override
+    public Offset latestOffset(Offset startOffset, ReadLimit limit) {
+        SourceOffset start = (SourceOffset) startOffset;
+        InputFiles.Listing listing = frozen == null ? files.list() : frozen;
+        if (start.ended() || listing.equals(lastFruitless)) {
+            return start;
+        }
+        SortedMap<String, Long> end = planner.advance(start.files(), listing, bytes(limit));
+        boolean ended = options.flush() && listing.complete() && isAll(end, listing);
+        if (end.equals(start.files()) && !ended) {
+            lastFruitless = listing;
+            return start;
+        }
+        SortedMap<String, Long> from = new TreeMap<>();
+        end.forEach((file, position) -> {
+            if (start.position(file) != position) {
+                from.put(file, start.position(file));
+            }
+        });
+        double fraction = options.currentFraction();
+        return new SourceOffset(end, from, newestBefore(start), System.currentTimeMillis(), fraction, ended);
+    }
+
+    private static boolean isAll(SortedMap<String, Long> positions, InputFiles.Listing listing) {
+        return listing.sizes().entrySet().stream()
+                .allMatch(file -> positions.getOrDefault(file.getKey(), 0L) >= file.getValue());
+    }
+
+    private static long bytes(ReadLimit limit) {
+        if (limit instanceof ReadMaxBytes max) {
+            return max.maxBytes();
+        }
+        long bytes = Long.MAX_VALUE;
+        if (limit instanceof CompositeReadLimit composite) {
+            for (ReadLimit part : composite.getReadLimits()) {
+                bytes = Math.min(bytes, bytes(part));
+            }
+        }
+        return bytes;
+    }
+
+    /** The newest event time of all batches up to the one that ends at {@code start}. */
+    private long newestBefore(SourceOffset start) {
+        if (start.from().isEmpty()) {
+            return start.newest();
+        }
+        // After a restart the last batch was read by another process: look at its records again.
+        boolean known = start.equals(lastPlanned) || options.lateness() < 0;
+        long newest = known ? Math.max(done.newest(), progress.total().newest()) : newestIn(start);
+        return Math.max(start.newest(), newest);
+    }
+
+    private long newestIn(SourceOffset batch) {
+        long newest = Record.NO_TIME;
+        SortedMap<String, Long> end = new TreeMap<>(batch.files());
+        end.keySet().retainAll(batch.from().keySet());
+        for (List<Slice> slices : planner.split(batch.from(), end)) {
+            for (Slice slice : slices) {
+                newest = Math.max(newest, newestIn(slice, batch));
+            }
+        }
+        return newest;
+    }
+
+    private long newestIn(Slice slice, SourceOffset batch) {
+        try (SliceReader reader = new SliceReader(slice, options.withoutRejects(), new int[0], context(batch))) {
+            while (reader.next()) {
+                continue;
+            }
+            return reader.found().newest();
+        } catch (IOException e) {
+            throw new UncheckedIOException("cannot read " + slice.path(), e);
+        }
+    }
+
+    private BatchContext context(SourceOffset end) {
+        boolean some = options.lateness() >= 0 && end.newest() != Record.NO_TIME;
+        long lateBefore = some ? end.newest() - options.lateness() * 1000 : BatchContext.NEVER_LATE;
+        return new BatchContext(end.arrival() * 1000, end.fraction(), lateBefore);
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions(Offset startOffset, Offset endOffset) {
+        SourceOffset start = (SourceOffset) startOffset;
+        SourceOffset end = (SourceOffset) endOffset;
+        lastPlanned = end;
+        BatchContext context = context(end);
+        List<InputPartition> partitions = new ArrayList<>();
+        for (List<Slice> slices : planner.split(start.files(), end.files())) {
+            partitions.add(new SlicePartition(List.copyOf(slices), context, false));
+        }
+        if (end.ended() && !start.ended()) {
+            partitions.add(new SlicePartition(List.of(), context, true));
+        }
+        return partitions.toArray(InputPartition[]::new);
+    }
+
+    @Override
+    public PartitionReaderFactory createReaderFactory() {
+        return new RowReaderFactory(options, output, progress);
+    }
+
+    @Override
+    public Map<String, String> metrics(Optional<Offset> latestConsumed) {
+        Progress.Found all = done.plus(progress.total());
+        return Map.of(
+                "records", Long.toString(all.records()),
+                "bad", Long.toString(all.bad()),
+                "late", Long.toString(all.late()),
+                "bytes", Long.toString(all.bytes()));
+    }
+
+    @Override
+    public void commit(Offset end) {
+        done = done.plus(progress.total());
+        progress.reset();
+    }
+
+    @Override
+    public void stop() {}
+}

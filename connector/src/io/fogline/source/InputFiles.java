@@ -1,0 +1,64 @@
+package io.fogline.source;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+
+/** The files behind option {@code path}: that file, or the visible files directly in that folder. */
+final class InputFiles {
+    private final Path path;
+    private final boolean folder;
+    private final boolean tail;
+
+    InputFiles(SourceOptions options) {
+        path = Path.of(options.path());
+        tail = options.tail();
+        folder = Files.isDirectory(path);
+        if (!folder && !Files.isRegularFile(path)) {
+            throw new IllegalArgumentException("option path: there is no file or folder " + path);
+        }
+    }
+
+    /**
+     * The state of the files at one moment.
+     *
+     * @param sizes bytes by file name, in name order
+     * @param complete nothing will be added any more
+     */
+    record Listing(SortedMap<String, Long> sizes, boolean complete) {}
+
+    Listing list() {
+        // The marker first: what it promises then holds for the sizes.
+        boolean complete = !tail || Files.exists(path.resolveSibling(path.getFileName() + ".end"));
+        SortedMap<String, Long> sizes = new TreeMap<>();
+        try {
+            if (folder) {
+                addFolder(sizes);
+            } else {
+                sizes.put(path.getFileName().toString(), Files.size(path));
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException("cannot list " + path, e);
+        }
+        return new Listing(sizes, complete);
+    }
+
+    private void addFolder(SortedMap<String, Long> sizes) throws IOException {
+        try (Stream<Path> entries = Files.list(path)) {
+            for (Path entry : (Iterable<Path>) entries::iterator) {
+                String name = entry.getFileName().toString();
+                if (!name.startsWith("_") && !name.startsWith(".") && Files.isRegularFile(entry)) {
+                    sizes.put(name, Files.size(entry));
+                }
+            }
+        }
+    }
+
+    String pathOf(String file) {
+        return folder ? path.resolve(file).toString() : path.toString();
+    }
+}

@@ -1,0 +1,152 @@
+package io.fogline.source;
+
+import io.fogline.decode.Bytes;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.util.Arrays;
+
+/**
+ * The lines of a slice, without line ends (LF or CRLF), blank lines and the byte order mark. A line
+ * longer than {@link #MAX_BYTES} is given as its beginning with a problem.
+ */
+final class LineMessages implements Messages {
+    private static final int BLOCK = 1 << 20;
+    private static final String TOO_LONG = "longer than " + MAX_BYTES + " bytes";
+
+    private final RandomAccessFile file;
+    private final Slice slice;
+    /** One byte longer than what is ever filled, for the terminator of the last line. */
+    private byte[] buffer = new byte[BLOCK + 1];
+    private int filled;
+    private int nextLine;
+    private long bufferPosition;
+    private int from;
+    private int to;
+    private String problem;
+    private byte[] excerpt;
+    private long excerptPosition;
+
+    LineMessages(Slice slice) throws IOException {
+        this.slice = slice;
+        this.file = new RandomAccessFile(slice.path(), "r");
+        this.bufferPosition = slice.start();
+        file.seek(slice.start());
+        if (slice.start() == 0) {
+            fill();
+            boolean mark = filled >= 3 && buffer[0] == (byte) 0xef && buffer[1] == (byte) 0xbb && buffer[2] == (byte) 0xbf;
+            nextLine = mark ? 3 : 0;
+        }
+    }
+
+    @Override
+    public boolean next() throws IOException {
+        problem = null;
+        while (findLine()) {
+            if (problem != null || !Bytes.isBlank(buffer, from, to)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private boolean findLine() throws IOException {
+        int searched = nextLine;
+        while (true) {
+            int newline = Bytes.indexOf(buffer, (byte) '\n', searched, filled);
+            if (newline >= 0) {
+                line(newline, newline + 1);
+                return true;
+            }
+            searched = filled - nextLine;
+            if (searched > MAX_BYTES) {
+                skipLongLine();
+                return true;
+            }
+            if (!fill()) {
+                return lastLine();
+            }
+        }
+    }
+
+    private boolean lastLine() {
+        if (nextLine >= filled) {
+            return false;
+        }
+        buffer[filled] = '\n';
+        line(filled, filled);
+        return true;
+    }
+
+    private void line(int end, int following) {
+        from = nextLine;
+        to = end > from && buffer[end - 1] == '\r' ? end - 1 : end;
+        nextLine = following;
+    }
+
+    /** Moves the unfinished line to the front and reads on behind it; false at the end of the slice. */
+    private boolean fill() throws IOException {
+        int kept = filled - nextLine;
+        if (kept + BLOCK / 2 > buffer.length) {
+            buffer = Arrays.copyOfRange(buffer, nextLine, nextLine + Math.max(2 * buffer.length, kept + BLOCK));
+        } else {
+            System.arraycopy(buffer, nextLine, buffer, 0, kept);
+        }
+        bufferPosition += nextLine;
+        nextLine = 0;
+        filled = kept;
+        long left = slice.end() - bufferPosition - filled;
+        if (left <= 0) {
+            return false;
+        }
+        int read = file.read(buffer, filled, (int) Math.min(left, buffer.length - 1 - filled));
+        if (read < 0) {
+            throw new IOException(slice.path() + " is shorter than it was: it must not change while it is read");
+        }
+        filled += read;
+        return true;
+    }
+
+    private void skipLongLine() throws IOException {
+        excerptPosition = bufferPosition + nextLine;
+        excerpt = Arrays.copyOfRange(buffer, nextLine, nextLine + EXCERPT + 1);
+        excerpt[EXCERPT] = '\n';
+        problem = TOO_LONG;
+        do {
+            nextLine = filled;
+            if (!fill()) {
+                return;
+            }
+            nextLine = Bytes.indexOf(buffer, (byte) '\n', 0, filled) + 1;
+        } while (nextLine == 0);
+    }
+
+    @Override
+    public byte[] bytes() {
+        return problem == null ? buffer : excerpt;
+    }
+
+    @Override
+    public int from() {
+        return problem == null ? from : 0;
+    }
+
+    @Override
+    public int to() {
+        return problem == null ? to : EXCERPT;
+    }
+
+    @Override
+    public long position() {
+        return problem == null ? bufferPosition + from : excerptPosition;
+    }
+
+    @Override
+    public String problem() {
+        return problem;
+    }
+
+    @Override
+    public void close() throws IOException {
+        file.close();
+    }
+}

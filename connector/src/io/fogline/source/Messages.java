@@ -1,0 +1,30 @@
+package io.fogline.source;
+
+import java.io.Closeable;
+import java.io.IOException;
+
+/**
+ * Where messages come from. After {@link #next} is true, the message is {@code bytes()[from(), to())},
+ * valid until the following call; the byte at {@code to()} exists and is a control character, as
+ * decoders need it. Used by one thread.
+ */
+interface Messages extends Closeable {
+    /** Messages longer than this are not held in memory: they are bad. */
+    int MAX_BYTES = 16 << 20;
+    /** How much of a message that cannot be read is kept, to show it. */
+    int EXCERPT = 64 << 10;
+
+    boolean next() throws IOException;
+
+    byte[] bytes();
+
+    int from();
+
+    int to();
+
+    /** Where the message starts in its file. */
+    long position();
+
+    /** Why the message cannot be read (then only its beginning is given), or null. */
+    String problem();
+}

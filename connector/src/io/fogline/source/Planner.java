@@ -1,0 +1,83 @@
+package io.fogline.source;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.SortedMap;
+import java.util.TreeMap;
+
+/**
+ * Decides how far a batch goes and how it is cut into partitions. Both follow from positions and file
+ * content alone, so the same offsets give the same partitions.
+ */
+final class Planner {
+    private final InputFiles files;
+    private final Boundaries boundaries;
+    private final long splitBytes;
+
+    Planner(SourceOptions options, InputFiles files) {
+        this.files = files;
+        this.boundaries = Boundaries.of(options.format());
+        this.splitBytes = options.splitBytes();
+    }
+
+    /** Positions after at most {@code limit} more bytes, rounded up to a whole message. */
+    SortedMap<String, Long> advance(SortedMap<String, Long> start, InputFiles.Listing listing, long limit) {
+        SortedMap<String, Long> end = new TreeMap<>(start);
+        long left = limit;
+        for (Map.Entry<String, Long> file : listing.sizes().entrySet()) {
+            if (left <= 0) {
+                break;
+            }
+            long from = start.getOrDefault(file.getKey(), 0L);
+            long size = file.getValue();
+            if (size < from) {
+                throw new IllegalStateException(file.getKey() + " is shorter than what was already read of it");
+            }
+            if (size > from) {
+                long wanted = left > size - from ? size : from + left;
+                long to = boundary(file.getKey(), from, wanted, size, listing.complete());
+                if (to > from) {
+                    end.put(file.getKey(), to);
+                    left -= to - from;
+                }
+            }
+        }
+        return end;
+    }
+
+    /** The bytes between two positions, cut into lists of slices of about {@code splitBytes} each. */
+    List<List<Slice>> split(SortedMap<String, Long> start, SortedMap<String, Long> end) {
+        List<List<Slice>> parts = new ArrayList<>();
+        List<Slice> part = new ArrayList<>();
+        long room = splitBytes;
+        for (Map.Entry<String, Long> file : end.entrySet()) {
+            long to = file.getValue();
+            for (long from = start.getOrDefault(file.getKey(), 0L); from < to; ) {
+                long cut = to - from <= room ? to : boundary(file.getKey(), from, from + room, to, true);
+                part.add(new Slice(file.getKey(), files.pathOf(file.getKey()), from, cut));
+                room -= cut - from;
+                from = cut;
+                if (room <= 0) {
+                    parts.add(part);
+                    part = new ArrayList<>();
+                    room = splitBytes;
+                }
+            }
+        }
+        if (!part.isEmpty()) {
+            parts.add(part);
+        }
+        return parts;
+    }
+
+    private long boundary(String file, long from, long wanted, long size, boolean complete) {
+        try {
+            return boundaries.find(files.pathOf(file), from, wanted, size, complete);
+        } catch (IOException e) {
+            throw new UncheckedIOException("cannot read " + files.pathOf(file), e);
+        }
+    }
+}

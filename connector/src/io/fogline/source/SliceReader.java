@@ -1,0 +1,179 @@
+package io.fogline.source;
+
+import io.fogline.decode.BadMessage;
+import io.fogline.decode.Bytes;
+import io.fogline.decode.Field;
+import io.fogline.decode.Record;
+import io.fogline.decode.Records;
+import io.fogline.decode.Times;
+import java.io.Closeable;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Base64;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+
+/**
+ * The path of a slice's messages to rows: sample, decode, time, late, filter, write. Every message
+ * ends in exactly one of: not sampled, bad, or records, each of which is late, filtered or a row.
+ */
+final class SliceReader implements Closeable {
+    private final Slice slice;
+    private final SourceOptions options;
+    private final BatchContext context;
+    private final SliceMessages source;
+    private final Messages messages;
+    private final Rejects rejects;
+    private final Records records;
+    private final Columns columns;
+    private final Filter filter;
+    private final Rows rows;
+    private final boolean errorRows;
+    private final boolean needsHash;
+    private final boolean needsRaw;
+    private int nextRecord;
+    private UnsafeRow row;
+    private long hash;
+    private byte[] raw;
+    private long good;
+    private long bad;
+    private long late;
+    private long newest = Record.NO_TIME;
+    private boolean finished;
+
+    SliceReader(Slice slice, SourceOptions options, int[] output, BatchContext context) throws IOException {
+        this.slice = slice;
+        this.options = options;
+        this.context = context;
+        this.source = new SliceMessages(slice, options);
+        this.messages = source.current();
+        this.rejects = new Rejects(options.rejects(), options.stream(), slice);
+        this.records = new Records(options.layout().slots());
+        this.columns = new Columns(options.layout(), options.fields());
+        this.filter = options.newFilter();
+        this.rows = new Rows(columns, options.fields(), output, context.fraction());
+        this.errorRows = options.wantsErrors();
+        this.needsHash = rows.writes(Field.Type.HASH);
+        this.needsRaw = rows.writes(Field.Type.RAW);
+    }
+
+    /** Moves to the next row; false at the end of the slice, when all its rejects are kept. */
+    boolean next() throws IOException {
+        while (true) {
+            while (nextRecord < records.size()) {
+                if (accept(nextRecord++)) {
+                    return true;
+                }
+            }
+            if (!source.next()) {
+                rejects.finish();
+                finished = true;
+                return false;
+            }
+            if (decodeMessage()) {
+                return true;
+            }
+        }
+    }
+
+    UnsafeRow row() {
+        return row;
+    }
+
+    /** What was found in the slice so far. */
+    Progress.Found found() {
+        return new Progress.Found(slice.id(), good, bad, late, finished ? slice.end() - slice.start() : 0, newest);
+    }
+
+    /** Fills {@link #records}; true when the message is bad and that is a row. */
+    private boolean decodeMessage() throws IOException {
+        records.clear(context.arrival());
+        nextRecord = 0;
+        if (!Sample.keeps(context.fraction(), messages.bytes(), messages.from(), messages.to(), options.sampleSeed())) {
+            return false;
+        }
+        hash = needsHash ? Sample.hash(messages.bytes(), messages.from(), messages.to(), 0) : 0;
+        raw = needsRaw ? raw() : null;
+        try {
+            if (messages.problem() != null) {
+                throw new BadMessage(messages.problem());
+            }
+            source.decoder().decode(messages.bytes(), messages.from(), messages.to(), records);
+            setTimes();
+            good += records.size();
+            return false;
+        } catch (BadMessage e) {
+            return isBad(e.getMessage());
+        } catch (RuntimeException e) {
+            // A fault in a decoder must cost one message, not the query: a replay would fail again.
+            return isBad("the decoder failed: " + e);
+        }
+    }
+
+    private void setTimes() throws BadMessage {
+        boolean declared = options.layout().hasTimeField();
+        for (int i = 0; i < records.size(); i++) {
+            Record record = records.get(i);
+            if (declared) {
+                int slot = options.layout().timeSlot(record);
+                long time = slot < 0 ? Times.NONE : Times.of(record, slot);
+                if (time == Times.NONE) {
+                    throw new BadMessage(slot < 0 ? "the time field is missing" : "the time field is not a time");
+                }
+                record.setOwnTime(time);
+            } else if (record.ownTime() == Record.NO_TIME) {
+                record.setOwnTime(records.arrival());
+            }
+        }
+    }
+
+    private boolean isBad(String reason) throws IOException {
+        records.clear(context.arrival());
+        bad++;
+        rejects.add("bad", reason, messages.position(), messages.bytes(), messages.from(), messages.to());
+        if (errorRows) {
+            row = rows.bad(reason, Sample.hash(hash, 0), raw);
+        }
+        return errorRows;
+    }
+
+    private boolean accept(int index) throws IOException {
+        Record record = records.get(index);
+        long time = record.ownTime();
+        if (time < context.lateBefore()) {
+            late++;
+            String reason = "older than the newest record of earlier batches by more than " + options.lateness() + " ms";
+            rejects.add("late", reason, messages.position(), messages.bytes(), messages.from(), messages.to());
+            return false;
+        }
+        if (time > newest) {
+            newest = time;
+        }
+        columns.load(record, time);
+        if (filter != null && filter.test(columns) != Filter.TRUE) {
+            return false;
+        }
+        row = rows.record(needsHash ? Sample.hash(hash, index) : 0, raw);
+        return true;
+    }
+
+    /** The message as text: base64 where the format is binary. */
+    private byte[] raw() {
+        byte[] bytes = Arrays.copyOfRange(messages.bytes(), messages.from(), messages.to());
+        if (options.format().equals("cbor")) {
+            return Base64.getEncoder().encode(bytes);
+        }
+        return Bytes.isUtf8(bytes, 0, bytes.length)
+                ? bytes
+                : new String(bytes, StandardCharsets.UTF_8).getBytes(StandardCharsets.UTF_8);
+    }
+
+    @Override
+    public void close() throws IOException {
+        try {
+            rejects.close();
+        } finally {
+            source.close();
+        }
+    }
+}

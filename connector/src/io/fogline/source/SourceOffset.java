@@ -1,0 +1,117 @@
+package io.fogline.source;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.fogline.decode.Record;
+import java.util.Map;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+
+/**
+ * How far a stream was read, and everything else that decides what the batch ending here holds. It
+ * is what Spark's checkpoint keeps, so a batch that is run again sees the same and does the same.
+ */
+final class SourceOffset extends Offset {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    /** Position in every file at the end of the batch, and at its start. */
+    private final SortedMap<String, Long> files;
+    private final SortedMap<String, Long> from;
+    private final long newest;
+    private final long arrival;
+    private final double fraction;
+    private final boolean ended;
+
+    /**
+     * @param newest newest event time of all earlier batches, in microseconds
+     * @param arrival when the batch was planned, in milliseconds
+     * @param fraction live sampling fraction of the batch
+     * @param ended the end row was produced in this batch or before
+     */
+    SourceOffset(
+            SortedMap<String, Long> files,
+            SortedMap<String, Long> from,
+            long newest,
+            long arrival,
+            double fraction,
+            boolean ended) {
+        this.files = files;
+        this.from = from;
+        this.newest = newest;
+        this.arrival = arrival;
+        this.fraction = fraction;
+        this.ended = ended;
+    }
+
+    static SourceOffset initial() {
+        return new SourceOffset(new TreeMap<>(), new TreeMap<>(), Record.NO_TIME, 0, 1, false);
+    }
+
+    static SourceOffset parse(String text) {
+        try {
+            JsonNode node = JSON.readTree(text);
+            return new SourceOffset(
+                    positions(node.path("files")),
+                    positions(node.path("from")),
+                    node.path("newest").asLong(Record.NO_TIME),
+                    node.path("arrival").asLong(),
+                    node.path("fraction").asDouble(1),
+                    node.path("ended").asBoolean());
+        } catch (JsonProcessingException e) {
+            throw new IllegalArgumentException("the checkpoint holds no offset of a fogline source: " + text, e);
+        }
+    }
+
+    private static SortedMap<String, Long> positions(JsonNode node) {
+        SortedMap<String, Long> positions = new TreeMap<>();
+        for (Map.Entry<String, JsonNode> file : node.properties()) {
+            positions.put(file.getKey(), file.getValue().asLong());
+        }
+        return positions;
+    }
+
+    @Override
+    public String json() {
+        ObjectNode node = JSON.createObjectNode();
+        files.forEach(node.putObject("files")::put);
+        from.forEach(node.putObject("from")::put);
+        if (newest != Record.NO_TIME) {
+            node.put("newest", newest);
+        }
+        node.put("arrival", arrival);
+        node.put("fraction", fraction);
+        node.put("ended", ended);
+        return node.toString();
+    }
+
+    SortedMap<String, Long> files() {
+        return files;
+    }
+
+    SortedMap<String, Long> from() {
+        return from;
+    }
+
+    long position(String file) {
+        return files.getOrDefault(file, 0L);
+    }
+
+    long newest() {
+        return newest;
+    }
+
+    long arrival() {
+        return arrival;
+    }
+
+    double fraction() {
+        return fraction;
+    }
+
+    boolean ended() {
+        return ended;
+    }
+}

@@ -1,0 +1,140 @@
+"""The command `fogline`: reads arguments, calls the part that does the work, tells the outcome.
+
+Exit codes: 0 fine, 1 it failed, 2 it was called wrong. Errors are told on standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fogline import __version__, settings
+from fogline.errors import FoglineError, QueryError, UsageError
+from fogline.simulate.command import simulate
+
+
+class Examples(click.Command):
+    """A command whose help ends with an example, printed as it stands."""
+
+    def __init__(self, *args: Any, example: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.example = example
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.example:
+            formatter.write(f"\nExample:\n  {self.example}\n")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="fogline")
+def cli() -> None:
+    """Declare IoT stream analytics once, run it anywhere between the edge and the cloud.
+
+    \b
+    Example:
+      fogline simulate city --rate 1000 --seconds 60 --out city.senml
+      fogline run examples/city/city.ins --input city.senml
+    """
+
+
+query_file = click.argument(
+    "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE.ins"
+)
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+
+
+@cli.command(cls=Examples, example="fogline check examples/city/city.ins")
+@query_file
+@as_json
+def check(file: Path, as_json: bool) -> None:
+    """Parse and type-check a query file; nothing is run."""
+    from fogline.commands.check import check_file
+
+    check_file(file, as_json, settings.load())
+
+
+@cli.command(cls=Examples, example="fogline explain examples/city/city.ins")
+@query_file
+@as_json
+@click.option("--spark/--no-spark", default=True, help="Show Spark's physical plan too.")
+def explain(file: Path, as_json: bool, spark: bool) -> None:
+    """Show the plan before and after each rule, and Spark's physical plan."""
+    from fogline.commands.explain import explain_file
+
+    explain_file(file, as_json, spark, settings.load())
+
+
+@cli.command(
+    cls=Examples, example="fogline run examples/city/city.ins --input city.senml --json"
+)
+@query_file
+@click.option("--input", "source", metavar="FILE|-", help="Replay this file (or stdin) instead "
+              "of every stream's own source.")
+@click.option("--format", "form", metavar="F", help="Format of the input: senml, json, ndjson, "
+              "csv, xml, cbor.")
+@click.option("--speed", default="max", show_default=True, metavar="X|max",
+              help="Replay at X times real time, or as fast as possible.")
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True),
+              help="Stop after so many seconds.")
+@click.option("--batch", is_flag=True, help="One batch over the whole input instead of a stream.")
+@click.option("--rejects", type=click.Path(file_okay=False, path_type=Path),
+              help="Folder for bad and late records [default: FILE.rejects beside the query].")
+@click.option("--max-bytes", type=click.IntRange(min=1), hidden=True)
+@as_json
+def run(file: Path, as_json: bool, **options: Any) -> None:
+    """Run a query file on one embedded site and show its insights."""
+    from fogline.commands.run import Options, run_file
+
+    run_file(file, Options(as_json=as_json, **options), settings.load())
+
+
+@cli.command(cls=Examples, example="fogline demo city --seconds 60")
+@click.argument("name", default="city", type=click.Choice(["city", "taxi", "grid"]))
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True),
+              help="Stop after so many seconds [default: 90, on a terminal until Ctrl-C].")
+@click.option("--rate", default=1000, show_default=True, type=click.IntRange(min=1),
+              help="Simulated records a second.")
+@as_json
+def demo(name: str, seconds: float | None, rate: int, as_json: bool) -> None:
+    """A worked example over simulated devices, with its insights as they come."""
+    from fogline.commands.demo import run_demo
+
+    run_demo(name, seconds, rate, as_json, settings.load())
+
+
+cli.add_command(simulate)
+
+
+def main() -> None:
+    """The entry point: everything that goes wrong becomes one line and an exit code."""
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        code = stop.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        code = 130
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except FoglineError as error:
+        code = _tell(error)
+    sys.stdout.flush()
+    sys.exit(code or 0)
+
+
+def _tell(error: FoglineError) -> int:
+    if isinstance(error, QueryError):
+        machine = "--json" in sys.argv
+        text = json.dumps([p.as_json() for p in error.problems]) if machine else str(error)
+        click.echo(text, err=True)
+        return 1
+    click.echo(f"fogline: {error}", err=True)
+    return 2 if isinstance(error, UsageError) else 1

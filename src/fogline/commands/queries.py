@@ -1,0 +1,45 @@
+"""Reading a query file: the first step of most commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fogline.errors import DataError
+from fogline.language.ast import QueryFile
+from fogline.language.parser import parse
+from fogline.plan.build import plan_query
+from fogline.plan.operators import Plan
+from fogline.plan.user_functions import UserFunctions
+from fogline.settings import Settings
+
+_MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class LoadedQuery:
+    path: Path
+    text: str
+    query: QueryFile
+    plan: Plan
+    functions: UserFunctions
+
+
+def load_query(path: Path, settings: Settings) -> LoadedQuery:
+    """Parses and checks a file; raises QueryError with every problem in it."""
+    functions = UserFunctions(settings.functions)
+    text = read_text(path)
+    query = parse(text)
+    plan = plan_query(query, text, functions.check, settings.retention_ms)
+    return LoadedQuery(path, text, query, plan, functions)
+
+
+def read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_MOST_BYTES).decode("utf-8")
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        message = f"{path} is not UTF-8 text (byte {error.start})"
+        raise DataError(message, "save the file as UTF-8") from error

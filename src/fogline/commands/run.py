@@ -1,0 +1,165 @@
+"""`fogline run`: one embedded site over files, standard input or a replayed file."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fogline.commands.queries import LoadedQuery, load_query
+from fogline.commands.screen import Screen, make_screen
+from fogline.commands.spool import Spool
+from fogline.errors import DataError, UsageError
+from fogline.model.streams import FORMATS, StreamSource
+from fogline.plan.program import Program, lower
+from fogline.plan.rules import optimise
+from fogline.settings import Settings
+
+if TYPE_CHECKING:
+    from fogline.spark.scan import Input
+
+
+@dataclass(frozen=True)
+class Options:
+    source: str | None = None
+    form: str | None = None
+    speed: str = "max"
+    seconds: float | None = None
+    batch: bool = False
+    rejects: Path | None = None
+    max_bytes: int | None = None
+    as_json: bool = False
+
+    @property
+    def pace(self) -> float | None:
+        """Times real time, or None for as fast as possible."""
+        if self.speed == "max":
+            return None
+        try:
+            pace = float(self.speed.removesuffix("x"))
+        except ValueError:
+            pace = 0.0
+        if not 0 < pace < 1e9:
+            raise UsageError(f"--speed {self.speed} is neither a number above 0 nor max")
+        return pace
+
+
+def run_file(path: Path, options: Options, settings: Settings) -> None:
+    check_options(options)
+    loaded = load_query(path, settings)
+    program = lower(optimise(loaded.plan)[0])
+    rejects = options.rejects or path.with_suffix(".rejects")
+    with contextlib.ExitStack() as stack:
+        inputs = _inputs(program, replace(options, rejects=rejects), settings, stack)
+        screen = make_screen(program, options.as_json, _total_bytes(inputs))
+        run_program(loaded, program, inputs, options, screen, settings)
+
+
+def check_options(options: Options) -> None:
+    if options.form is not None and options.form not in FORMATS:
+        raise UsageError(f"--format {options.form} is not one of {', '.join(FORMATS)}")
+    if options.batch and (options.source == "-" or options.pace is not None):
+        raise UsageError("--batch reads a whole file at once: it needs a file and no --speed")
+    _ = options.pace
+
+
+def run_program(
+    loaded: LoadedQuery,
+    program: Program,
+    inputs: dict[str, Input],
+    options: Options,
+    screen: Screen,
+    settings: Settings,
+) -> None:
+    """Runs until the input ends, the time is up or Ctrl-C; always tells how it went."""
+    from fogline.spark.engine import StreamRun, run_batch
+    from fogline.spark.functions import spark_functions
+    from fogline.spark.rejects import count_rejects
+    from fogline.spark.session import open_session
+
+    with screen:
+        screen.say("starting Spark")
+        spark = open_session(settings)
+        functions = spark_functions(loaded.functions)
+        started = time.monotonic()
+        if options.batch:
+            screen.say("computing")
+            run_batch(spark, program, inputs, screen.results, functions)
+            folder = next(iter(inputs.values())).rejects
+            screen.finish(None, time.monotonic() - started, folder, count_rejects(folder))
+            return
+        steady = not any(i.tail for i in inputs.values()) and options.pace is None
+        with StreamRun(
+            spark, program, inputs, screen.results, settings.scratch, functions, steady
+        ) as run:
+            with contextlib.suppress(KeyboardInterrupt):
+                run.wait(options.seconds, lambda: screen.tick(run.account()))
+            folder = next(iter(inputs.values())).rejects
+            screen.finish(run.account(), time.monotonic() - started, folder, None)
+
+
+def _inputs(
+    program: Program, options: Options, settings: Settings, stack: contextlib.ExitStack
+) -> dict[str, Input]:
+    """Where every stream is read from; everything that is missing is told before Spark starts."""
+    from fogline.spark.scan import Input
+
+    streams = {s.stream.name: s.stream for s in (*program.scans, *program.record_scans)}
+    common = Input(
+        Path(),
+        format=options.form,
+        rejects=options.rejects,
+        max_bytes=options.max_bytes,
+        options={} if options.pace is None else {"speed": repr(options.pace)},
+    )
+    if options.source == "-":
+        spool = stack.enter_context(Spool(settings.scratch))
+        _feed_from_stdin(spool)
+        return dict.fromkeys(streams, replace(common, path=spool.path, tail=True))
+    if options.source is not None:
+        path = _existing(Path(options.source), "--input")
+        return dict.fromkeys(streams, replace(common, path=path))
+    return {
+        name: replace(common, path=_own_path(stream)) for name, stream in streams.items()
+    }
+
+
+def _feed_from_stdin(spool: Spool) -> None:
+    def feed() -> None:
+        spool.copy(sys.stdin.buffer)
+
+    threading.Thread(target=feed, daemon=True, name="stdin").start()
+
+
+def _own_path(stream: StreamSource) -> Path:
+    if stream.provider != "file":
+        raise UsageError(
+            f"stream {stream.name} comes from {stream.provider}, which this command cannot read yet",
+            "replay a file in its place: --input FILE",
+        )
+    return _existing(Path(str(stream.parameter("path"))), f"stream {stream.name}")
+
+
+def _existing(path: Path, what: str) -> Path:
+    if not path.exists():
+        raise DataError(f"{what}: there is no {path}")
+    return path.resolve()
+
+
+def _total_bytes(inputs: dict[str, Input]) -> int | None:
+    """How much there is to read, for the progress bar; None when it is not known."""
+    if any(i.tail for i in inputs.values()):
+        return None
+    return sum(f.stat().st_size for i in inputs.values() for f in _files(i.path))
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+    else:
+        yield from (f for f in path.iterdir() if f.is_file() and f.name[0] not in "._")

@@ -1,0 +1,77 @@
+"""Every error Fogline raises on purpose, in one tree.
+
+A `FoglineError` is something a person can act on: its text says what is wrong and its hint says
+what to do next. Anything else that escapes is a bug.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class FoglineError(Exception):
+    """The root: a message, and where there is one a hint about what to do."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class UsageError(FoglineError):
+    """The command was called wrong; the command line exits with 2."""
+
+
+class SetupError(FoglineError):
+    """Something Fogline needs on this machine is missing or does not start."""
+
+
+class DataError(FoglineError):
+    """An input file, folder or stream cannot be read at all."""
+
+
+class PlanError(FoglineError):
+    """A plan cannot be compiled; a query that passed the check never raises it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a query text, with its place in the text."""
+
+    code: str
+    message: str
+    line: int
+    column: int
+    source: str = ""
+    hint: str = ""
+
+    def render(self) -> str:
+        head = f"{self.line}:{self.column}: {self.code}: {self.message}"
+        lines = [head]
+        if self.source:
+            lines += [f"    {self.source}", "    " + " " * (self.column - 1) + "^"]
+        if self.hint:
+            lines.append(f"    hint: {self.hint}")
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "code": self.code,
+            "message": self.message,
+            "line": self.line,
+            "column": self.column,
+            "source": self.source,
+            "hint": self.hint,
+        }
+
+
+class QueryError(FoglineError):
+    """A query file is wrong. Holds every problem found, in the order of the text."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        ordered = tuple(sorted(problems, key=lambda p: (p.line, p.column)))
+        super().__init__("\n".join(problem.render() for problem in ordered))
+        self.problems = ordered

@@ -1,0 +1,38 @@
+"""Where records come from, as a plan sees it: one stream and how its records are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+NUMBER = "number"
+STRING = "string"
+
+FORMATS = ("senml", "json", "ndjson", "csv", "xml", "cbor")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSource:
+    """A declared stream.
+
+    `conditions` are equalities on fields of the record that the declaration asks for (a trailing
+    `%` is a prefix). With `metric_field` the record names its metric and `value_field` holds it.
+    """
+
+    name: str
+    provider: str
+    format: str = "json"
+    time_field: str | None = None
+    entity_field: str | None = None
+    metric_field: str | None = None
+    value_field: str | None = None
+    schema: tuple[tuple[str, str], ...] = ()
+    lateness_ms: int = 1000
+    conditions: tuple[tuple[str, str], ...] = ()
+    parameters: tuple[tuple[str, str | float], ...] = field(default=())
+
+    def parameter(self, key: str) -> str | float | None:
+        return dict(self.parameters).get(key)
+
+    def declared_type(self, name: str) -> str | None:
+        """NUMBER or STRING when the schema declares the field, else None."""
+        return dict(self.schema).get(name)

@@ -1,0 +1,48 @@
+"""Collects what is wrong with a query, with the place in the text and a hint."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from fogline.errors import Problem, QueryError
+from fogline.language.ast import Node
+
+
+class Problems:
+    """Problems found so far. `add` never raises; `raise_any` raises once, with all of them."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.splitlines()
+        self._found: list[Problem] = []
+
+    def add(self, code: str, message: str, node: Node, hint: str = "") -> None:
+        line, column = node.at.line, node.at.column
+        source = self._lines[line - 1] if 0 < line <= len(self._lines) else ""
+        start = max(0, column - 80)
+        shown = source[start : start + 120].replace("\t", " ")
+        problem = Problem(code, message, line, column, shown, hint)
+        if problem not in self._found:
+            self._found.append(problem)
+
+    def raise_any(self) -> None:
+        if self._found:
+            raise QueryError(tuple(self._found))
+
+    @property
+    def count(self) -> int:
+        return len(self._found)
+
+
+class Refused(Exception):
+    """Inside the analysis: this statement has a problem that was recorded; go on with the next."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint with the nearest known name, or the known names when there are few."""
+    names = sorted(set(known))
+    folded = {n.lower(): n for n in names}
+    close = difflib.get_close_matches(name.lower(), list(folded), n=1)
+    if close:
+        return f"did you mean {folded[close[0]]}?"
+    return f"known: {', '.join(names)}" if 0 < len(names) <= 12 else ""

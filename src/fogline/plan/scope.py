@@ -1,0 +1,474 @@
+"""The scope of one insight: its keys, its trigger, its value and its condition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fogline.language import ast
+from fogline.language.functions import Kind, Result, known_names, lookup
+from fogline.model.streams import NUMBER, STRING
+from fogline.plan.analysed import Analysed
+from fogline.plan.context import Context
+from fogline.plan.expressions import (
+    LIST,
+    Aggregate,
+    AnyOf,
+    Arithmetic,
+    Compare,
+    Constant,
+    Every,
+    Expr,
+    Field,
+    Guarded,
+    Inverse,
+    KeyValue,
+    OneOf,
+    Running,
+    Sampled,
+    WindowSpec,
+    aggregates,
+    both,
+)
+from fogline.plan.operators import Key, Sampling, Trigger
+from fogline.plan.problems import did_you_mean
+from fogline.plan.records import AS_DECLARED, Records
+from fogline.plan.tree import calls_in, is_aggregate, names_outside_aggregates, strip_keys
+
+_SCALED = {"COUNT", "SUM", "RUNNING_COUNT"}
+
+
+class Scope:
+    def __init__(
+        self, analysis: Context, insight: ast.Insight, sampling: Sampling | None
+    ) -> None:
+        self.analysis = analysis
+        self.insight = insight
+        self.sampling = sampling
+        self.records = Records(analysis)
+        self._nested = 0
+        self._calls = [
+            c for c in calls_in(insight.expression, insight.when) if self._signature(c)
+        ]
+        self._inlined = self._inlined_insights()
+        self.trigger = self._find_trigger()
+        self.per_record = not self._calls and not self._inlined and insight.every is None
+        self.keys = self._find_keys()
+
+    def _signature(self, call: ast.Call) -> bool:
+        """Whether a call is an aggregate; unknown functions are refused here."""
+        if call.function in self.analysis.catalog.functions:
+            return False
+        signature = lookup(call.function)
+        if signature is None:
+            names = [*known_names(), *self.analysis.catalog.functions]
+            message = f"there is no function {call.function}"
+            hint = did_you_mean(call.function, names)
+            self.analysis.refuse("UNKNOWN_FUNCTION", message, call, hint)
+        return signature.kind is not Kind.RECORD
+
+    # ── trigger ────────────────────────────────────────────────────────────────────────────────
+
+    def _inlined_insights(self) -> list[Analysed]:
+        """Insights named outside aggregates: computed in place unless EVERY says otherwise."""
+        catalog = self.analysis.catalog
+        found: dict[str, Analysed] = {}
+        for node in names_outside_aggregates(self.insight.expression, self.insight.when):
+            plain = isinstance(node, ast.Metric) and bool(node.streams)
+            if node.name in catalog.insights and not plain:
+                found[node.name] = self.analysis.insight(node.name, node)
+        return [i for i in found.values() if not i.per_record]
+
+    def _find_trigger(self) -> Trigger:
+        every = self.insight.every
+        sessions = {
+            c.window for c in self._calls if isinstance(c.window, ast.SessionWindow)
+        }
+        if sessions:
+            return self._session_trigger(sessions)
+        if every is not None:
+            return every
+        triggers = {i.trigger for i in self._inlined}
+        if len(triggers) > 1:
+            self.analysis.refuse(
+                "UNSUPPORTED",
+                "the insights used here are evaluated at different periods",
+                self.insight,
+                "add EVERY to say when this one is",
+            )
+        return next(iter(triggers), None)
+
+    def _session_trigger(self, sessions: set[ast.SessionWindow]) -> Trigger:
+        alike = all(isinstance(c.window, ast.SessionWindow) for c in self._calls)
+        if len(sessions) > 1 or not alike:
+            message = "SESSION windows cannot be mixed with other windows in one insight"
+            self.analysis.refuse("UNSUPPORTED", message, self.insight, "split the insight")
+        if self.insight.every is not None:
+            message = "a SESSION is evaluated when it ends: EVERY has no meaning beside it"
+            self.analysis.refuse("UNSUPPORTED", message, self.insight, "drop EVERY")
+        return next(iter(sessions))
+
+    # ── keys ───────────────────────────────────────────────────────────────────────────────────
+
+    def _find_keys(self) -> tuple[Key, ...]:
+        nodes = self.insight.keys or self._call_keys()
+        if not nodes:
+            return self._inherited_keys()
+        origins = self._all_origins()
+        keys: dict[str, Key] = {}
+        for node in nodes:
+            name, expr = self.records.key(node, origins)
+            if name in keys:
+                self.analysis.problems.add("KEYS", f"BY names {name} twice", node)
+            keys[name] = Key(name, expr)
+        result = tuple(keys.values())
+        for insight in self._inlined if self.insight.every is None else ():
+            if {k.name for k in insight.keys} != set(keys):
+                self._refuse_keys(insight)
+        return result
+
+    def _call_keys(self) -> tuple[ast.Key, ...]:
+        given = {c.keys for c in self._calls if c.keys}
+        if len(given) > 1:
+            self.analysis.refuse(
+                "KEYS",
+                "the aggregates of one insight must have the same keys",
+                self.insight,
+                "write BY once, at the end",
+            )
+        return next(iter(given), ())
+
+    def _inherited_keys(self) -> tuple[Key, ...]:
+        catalog = self.analysis.catalog
+        sources = list(self._inlined)
+        for call in self._calls:
+            for origin in self._call_origins(call):
+                if origin in catalog.insights:
+                    sources.append(self.analysis.insight(origin, call))
+        for node in names_outside_aggregates(self.insight.expression, None):
+            if node.name in catalog.insights:
+                sources.append(self.analysis.insight(node.name, node))
+        kinds = {tuple((k.name, k.expression.type) for k in s.keys) for s in sources}
+        if len(kinds) > 1:
+            self._refuse_keys(sources[0])
+        if sources and (sources[0].level or not sources[0].per_record) and not self._inlines():
+            return tuple(
+                Key(k.name, Field(k.name, k.expression.type)) for k in sources[0].keys
+            )
+        return sources[0].keys if sources else ()
+
+    def _inlines(self) -> bool:
+        return bool(self._inlined) and self.insight.every is None
+
+    def _refuse_keys(self, insight: Analysed) -> None:
+        names = ", ".join(k.name for k in insight.keys) or "none"
+        message = f"the insights used here have different keys (those of {insight.name}: {names})"
+        self.analysis.refuse("KEYS", message, self.insight, "say BY, or aggregate them first")
+
+    def _call_origins(self, call: ast.Call) -> tuple[str, ...]:
+        if any(is_aggregate(c) for a in call.arguments for c in calls_in(a, None)):
+            return ()
+        return tuple(o for a in call.arguments for o in self.records.origins(a))
+
+    def _all_origins(self) -> tuple[str, ...]:
+        """Every stream or insight this insight reads, to check the keys against."""
+        found: dict[str, None] = {}
+        for call in self._leaf_calls():
+            found.update(dict.fromkeys(self._call_origins(call)))
+        for insight in self._inlined:
+            found[insight.name] = None
+        for node in names_outside_aggregates(self.insight.expression, None):
+            found.update(dict.fromkeys(self.records.origins(node)))
+        return tuple(found)
+
+    def _leaf_calls(self) -> list[ast.Call]:
+        return [c for c in self._calls] + [
+            inner
+            for call in self._calls
+            for argument in call.arguments
+            for inner in calls_in(argument, None)
+            if is_aggregate(inner)
+        ]
+
+    def origins(self) -> tuple[str, ...]:
+        """The streams of a per-record insight; empty for others."""
+        if not self.per_record:
+            return ()
+        found = self.records.origins(self.insight.expression)
+        if not found:
+            message = f"{self.insight.name} reads no stream"
+            self.analysis.refuse("CONSTANT", message, self.insight.expression)
+        return found
+
+    # ── values ─────────────────────────────────────────────────────────────────────────────────
+
+    def value(self, node: ast.Expression) -> Expr:
+        if self.per_record:
+            return self.records.expression(node, self.records.origins(node), AS_DECLARED)
+        expr = self._value(node)
+        if not aggregates(expr):
+            self.analysis.refuse("CONSTANT", f"{self.insight.name} reads no stream", node)
+        return expr
+
+    def _value(self, node: ast.Expression) -> Expr:
+        if isinstance(node, ast.Number | ast.Text):
+            return Constant(node.value)
+        if isinstance(node, ast.Metric | ast.Reference):
+            return self._bare(node)
+        if isinstance(node, ast.Negate):
+            return Arithmetic("-", Constant(0.0), self._number(node.operand))
+        if isinstance(node, ast.Binary):
+            return Arithmetic(node.operator, self._number(node.left), self._number(node.right))
+        if is_aggregate(node) and node.function not in self.analysis.catalog.functions:
+            return self._aggregate(node)
+        return self.records.applied(node, tuple(self._number(a) for a in node.arguments))
+
+    def _number(self, node: ast.Expression) -> Expr:
+        expr = self._value(node)
+        if expr.type != NUMBER:
+            message = f"arithmetic needs numbers, not a {expr.type}"
+            self.analysis.problems.add("TYPE", message, node)
+        return expr
+
+    def _bare(self, node: ast.Metric | ast.Reference) -> Expr:
+        """A name beside aggregates: another insight in place, or the metric's latest value."""
+        catalog = self.analysis.catalog
+        named = isinstance(node, ast.Reference) or not node.streams
+        if named and (isinstance(node, ast.Reference) or node.name in catalog.insights):
+            self.records.origins(node)
+            insight = self.analysis.insight(node.name, node)
+            if self.insight.every is None and not insight.per_record:
+                if insight.sampling and insight.sampling.live:
+                    message = f"{node.name} has MAX_ERROR; aggregate its results instead"
+                    self.analysis.refuse("UNSUPPORTED", message, node)
+                value = insight.value
+                return Guarded(insight.condition, value) if insight.condition else value
+        origins = self.records.origins(node)
+        argument = self.records.metric(node, origins)
+        return self._make("LAST", (argument,), (), self._bare_window(), 0, None, origins)
+
+    def _bare_window(self) -> WindowSpec:
+        if isinstance(self.trigger, ast.TimeWindow):
+            windows = [c.window or self.trigger for c in self._calls if _is_windowed(c)]
+            lengths = [w for w in windows if isinstance(w, ast.TimeWindow)]
+            return max(lengths or [self.trigger], key=lambda w: w.millis)
+        if isinstance(self.trigger, ast.SessionWindow):
+            return self.trigger
+        return Running()
+
+    def _make(
+        self,
+        function: str,
+        arguments: tuple[Expr, ...],
+        parameters: tuple[float, ...],
+        window: WindowSpec,
+        offset: int,
+        condition: Expr | None,
+        origins: tuple[str, ...],
+        kind: str = NUMBER,
+        labelled: bool = False,
+    ) -> Expr:
+        raw = bool(origins) and origins[0] in self.analysis.catalog.streams
+        if self.sampling and raw:
+            condition = both(condition, Sampled(self.sampling.fraction))
+        result = Aggregate(
+            function, arguments, parameters, window, offset, condition, origins, kind, labelled
+        )
+        if self.sampling and raw and self.sampling.fraction and function in _SCALED:
+            return Arithmetic("/", result, Constant(self.sampling.fraction))
+        return result
+
+    # ── aggregates ─────────────────────────────────────────────────────────────────────────────
+
+    def _aggregate(self, call: ast.Call) -> Expr:
+        signature = lookup(call.function)
+        assert signature
+        if len(call.arguments) != signature.arguments:
+            message = (
+                f"{call.function} takes {signature.arguments} metric(s), "
+                f"{len(call.arguments)} given"
+            )
+            self.analysis.refuse("ARGUMENTS", message, call)
+        parameters = self._parameters(call, signature.name)
+        window = self._window(call, signature.kind)
+        offset = self._offset(call, window)
+        inner = [a for a in call.arguments if any(is_aggregate(c) for c in calls_in(a, None))]
+        if inner:
+            return self._over_inner(call, signature.name, parameters, window, offset)
+        if call.keys and tuple(_key_names(call.keys)) != tuple(k.name for k in self.keys):
+            message = f"the keys of {call.function} are not those of the insight"
+            self.analysis.refuse("KEYS", message, call, "write BY once, at the end")
+        origins = tuple(
+            dict.fromkeys(o for a in call.arguments for o in self.records.origins(a))
+        )
+        if not origins:
+            self.analysis.refuse("CONSTANT", f"{call.function} reads no metric", call)
+        arguments = tuple(self._argument(a, origins, signature.any_type) for a in call.arguments)
+        condition = self._call_condition(call, origins)
+        kind = LIST if signature.result is Result.LIST else NUMBER
+        return self._make(
+            signature.name, arguments, parameters, window, offset, condition, origins, kind
+        )
+
+    def _call_condition(self, call: ast.Call, origins: tuple[str, ...]) -> Expr | None:
+        if call.condition is None:
+            return None
+        return self.records.condition(call.condition, origins)
+
+    def _argument(self, node: ast.Expression, origins: tuple[str, ...], any_type: bool) -> Expr:
+        stream = self.analysis.catalog.streams.get(getattr(node, "name", ""))
+        if any_type and stream and stream.value_field is None:
+            return Constant(1.0)
+        expr = self.records.expression(node, origins, None if any_type else NUMBER)
+        if expr.type != NUMBER and not any_type:
+            self.analysis.problems.add("TYPE", f"a number is needed, not a {expr.type}", node)
+        return expr
+
+    def _parameters(self, call: ast.Call, name: str) -> tuple[float, ...]:
+        parameters = self.records.parameters(call)
+        if name == "FORECAST":
+            if not isinstance(self.trigger, ast.TimeWindow):
+                message = "FORECAST steps at the period of EVERY, and there is none"
+                self.analysis.refuse("UNSUPPORTED", message, call, "add EVERY 10 SECONDS")
+                return (*parameters, float(self.trigger.millis))
+        if name == "OUTLIER_DETECTION":
+            return self._outlier_parameters(call)
+        return (*parameters, 1.0) if name == "PEWMA" else parameters
+
+    def _outlier_parameters(self, call: ast.Call) -> tuple[float, ...]:
+        options = self.insight.options
+        if options.neighbours is None or options.radius is None:
+            message = "OUTLIER_DETECTION needs K and R"
+            hint = "add: WITH ALGORITHM pmcod AND K=50 AND R=0.5"
+            self.analysis.refuse("OPTION", message, call, hint)
+        if (options.algorithm or "pmcod").lower() != "pmcod":
+            message = f"there is no outlier algorithm {options.algorithm}"
+            self.analysis.refuse("OPTION", message, options, "known: pmcod")
+        return (float(options.neighbours or 0), float(options.radius or 0))
+
+    def _window(self, call: ast.Call, kind: Kind) -> WindowSpec:
+        if kind is Kind.RUNNING:
+            if call.window is not None:
+                message = f"{call.function} runs over everything and takes no window"
+                self.analysis.refuse("ARGUMENTS", message, call)
+            return Running()
+        window = call.window or self.trigger
+        if window is None:
+            message = f"{call.function} needs a window or the insight needs EVERY"
+            hint = f"write: {call.function}(metric, 10 SECONDS)"
+            self.analysis.refuse("WINDOW", message, call, hint)
+        if lookup(call.function) is lookup("FORECAST") and not isinstance(window, ast.TimeWindow):
+            self.analysis.refuse("WINDOW", "FORECAST needs a window of time", call)
+        return window
+
+    def _offset(self, call: ast.Call, window: WindowSpec) -> int:
+        offset = call.offset.millis if call.offset else 0
+        if offset and not isinstance(window, ast.TimeWindow):
+            self.analysis.refuse("WINDOW", "only windows of time can have an offset", call)
+        if isinstance(window, ast.TimeWindow):
+            self._check_retention(window.millis + offset, call)
+        return offset
+
+    def _check_retention(self, millis: int, call: ast.Call) -> None:
+        if millis > self.analysis.retention_ms:
+            hours = self.analysis.retention_ms / 3_600_000
+            message = f"the window reaches back further than records are kept ({hours:g} h)"
+            self.analysis.refuse("RETENTION", message, call)
+
+    def _over_inner(
+        self,
+        call: ast.Call,
+        function: str,
+        parameters: tuple[float, ...],
+        window: WindowSpec,
+        offset: int,
+    ) -> Expr:
+        """An aggregate of an aggregate: the inner one becomes a hidden insight."""
+        if not isinstance(self.insight.every, ast.TimeWindow):
+            message = "an aggregate of an aggregate needs EVERY with a time"
+            self.analysis.refuse("UNSUPPORTED", message, call, "add EVERY 10 SECONDS")
+        if len(call.arguments) != 1 or call.condition is not None:
+            message = f"{call.function} over an aggregate takes one argument and no WHEN"
+            self.analysis.refuse("UNSUPPORTED", message, call)
+        self._nested += 1
+        argument = call.arguments[0]
+        own = next((c.keys for c in calls_in(argument, None) if c.keys), ())
+        names = {n for n in _key_names(own)}
+        extra = tuple(k for k in self.insight.keys if _key_name(k) not in names)
+        hidden = ast.Insight(
+            name=f"{self.insight.name}/inner{self._nested}",
+            expression=strip_keys(argument),
+            keys=(*own, *extra),
+            every=self.insight.every,
+            options=replace(ast.Options(), sample=self.insight.options.sample),
+            at=self.insight.at,
+        )
+        inner = self.analysis.nested(hidden)
+        kind = LIST if function in ("TOP_K", "HISTOGRAM", "OUTLIER_DETECTION") else NUMBER
+        labelled = function == "TOP_K"
+        return self._make(
+            function, (Field("value"),), parameters, window, offset, None, (inner.name,), kind,
+            labelled,
+        )
+
+    # ── conditions ─────────────────────────────────────────────────────────────────────────────
+
+    def condition(self, node: ast.Condition, value: Expr) -> Expr:
+        """The insight's WHEN; a missing left side is the insight's value."""
+        if isinstance(node, ast.And):
+            return Every((self.condition(node.left, value), self.condition(node.right, value)))
+        if isinstance(node, ast.Or):
+            return AnyOf((self.condition(node.left, value), self.condition(node.right, value)))
+        if isinstance(node, ast.Not):
+            return Inverse(self.condition(node.operand, value))
+        if isinstance(node, ast.Membership):
+            kind = self.records.membership_type(node)
+            left = self._side(node.left, value, kind)
+            values = tuple(v.value for v in node.values)
+            self._check_side(left, kind, node)
+            return OneOf(left, values)
+        word = self.records.bare_word(node, self._origins_for_words())
+        if word is not None and word not in {k.name for k in self.keys}:
+            left = self._side(node.left, value, STRING)
+            self._check_side(left, STRING, node)
+            return Compare(node.operator, left, Constant(word))
+        right = self._side(node.right, value, NUMBER)
+        result = Compare(node.operator, self._side(node.left, value, right.type), right)
+        if LIST in (result.left.type, result.right.type):
+            self.analysis.refuse("TYPE", "a list cannot be compared", node, "drop WHEN")
+        self.records.check_comparable(result, node)
+        return result
+
+    def _origins_for_words(self) -> tuple[str, ...]:
+        return tuple(self.analysis.catalog.streams)
+
+    def _check_side(self, left: Expr, kind: str, node: ast.Node) -> None:
+        if left.type != kind:
+            self.analysis.refuse("TYPE", f"a {left.type} is compared with a {kind}", node)
+
+    def _side(self, node: ast.Expression | None, value: Expr, expected: str) -> Expr:
+        if node is None:
+            return value
+        if self.per_record:
+            origins = self.records.origins(self.insight.expression)
+            return self.records.expression(node, origins, expected)
+        if isinstance(node, ast.Metric) and not node.streams:
+            for key in self.keys:
+                if key.name == node.name:
+                    return KeyValue(key.name, key.expression.type)
+            if expected == STRING:
+                message = f"{node.name} is not a key of the insight"
+                hint = f"add BY {node.name}, or filter the records: metric WHEN {node.name} == …"
+                self.analysis.refuse("CONDITION", message, node, hint)
+        return self._value(node)
+
+
+def _is_windowed(call: ast.Call) -> bool:
+    signature = lookup(call.function)
+    return signature is not None and signature.kind is Kind.WINDOWED
+
+
+def _key_name(key: ast.Key) -> str:
+    return key.name if isinstance(key, ast.Metric) else key.function.lower()
+
+
+def _key_names(keys: tuple[ast.Key, ...]) -> list[str]:
+    return [_key_name(key) for key in keys]

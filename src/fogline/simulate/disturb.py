@@ -1,0 +1,67 @@
+"""What goes wrong on the way: messages out of order, and rubbish between them.
+
+Both are seeded. Neither changes or drops a message: `shuffle` reorders, `rubbish` adds, so what a
+query computes from the good messages must stay the same.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from fogline.simulate.schema import Format
+
+
+class Message(NamedTuple):
+    """A message that is due at `due_ms`. `text` is ASCII, or Latin-1 to carry rubbish bytes."""
+
+    due_ms: int
+    text: str
+
+    def payload(self) -> bytes:
+        return self.text.encode("latin-1")
+
+
+def shuffle(chunks: Iterator[list[Message]], seconds: float, seed: int) -> Iterator[list[Message]]:
+    """Delays each message by less than `seconds`, so none is later than that behind the newest."""
+    rng = random.Random(f"shuffle {seed}")
+    pending: list[tuple[float, int, str]] = []
+    number = 0
+    for chunk in chunks:
+        for message in chunk:
+            pending.append((message.due_ms + rng.random() * seconds * 1000, number, message.text))
+            number += 1
+        pending.sort()
+        # Nothing still to come is due before the newest message so far.
+        ready = bisect_right(pending, (float(chunk[-1].due_ms), -1, ""))
+        yield [Message(int(due), text) for due, _, text in pending[:ready]]
+        del pending[:ready]
+    yield [Message(int(due), text) for due, _, text in pending]
+
+
+def rubbish(
+    chunks: Iterator[list[Message]], share: float, seed: int, format: Format
+) -> Iterator[list[Message]]:
+    """Adds malformed messages until they are about `share` (below 1) of all."""
+    rng = random.Random(f"rubbish {seed}")
+    for chunk in chunks:
+        mixed = []
+        for message in chunk:
+            mixed.append(message)
+            while rng.random() < share:
+                mixed.append(Message(message.due_ms, malformed(rng, message.text, format)))
+        yield mixed
+
+
+def malformed(rng: random.Random, text: str, format: Format) -> str:
+    """A one-line message that no reader of the format can take for a record."""
+    kind = rng.randrange(4)
+    if kind == 0:
+        return "".join(chr(rng.randrange(0x80, 0x100)) for _ in range(rng.randrange(4, 40)))
+    if kind == 1:
+        return "not a record"
+    if kind == 2:
+        return '{"time": "yesterday"' if format == "json" else "?" + text
+    return "?" if format == "csv" else text[: rng.randrange(1, len(text) - 1)]

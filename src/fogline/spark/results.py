@@ -1,0 +1,238 @@
+"""Results: windows into values, conditions and output records, all native.
+
+A result row is (output, key, start, end, value, text, count, error, fraction, t, _time): `t` is the
+time at which the result is a record for other insights, `_time` carries the watermark.
+"""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from fogline.errors import PlanError
+from fogline.language.ast import TimeWindow
+from fogline.model.streams import NUMBER, STRING
+from fogline.plan.expressions import LIST, Aggregate, Running
+from fogline.plan.operators import Key
+from fogline.plan.program import Level, Output, Program
+from fogline.spark.columns import Functions, Leaves, no_functions, to_column
+from fogline.spark.keys import key_object, key_value
+from fogline.spark.scan import Table, before_end, time_millis
+
+COLUMNS = (
+    "output int, key string, start bigint, `end` bigint, value double, text string, "
+    "count bigint, error double, fraction double, t double"
+)
+"""The columns of a result that travel through further levels, as a schema."""
+
+_HAIR_MS = 0.001
+"""A result on the time grid belongs to the interval it closes: it stands a hair before its end."""
+
+
+HANDED_THROUGH = -1
+"""The node (and channel) of results that pass through a stateful step untouched."""
+
+
+def evaluate_windows(
+    windows: DataFrame, level: Level, numbers: dict[str, int], functions: Functions = no_functions
+) -> DataFrame:
+    """Result rows of a level's own insights, and those handed through from lower levels.
+
+    Both leave the stateful step in one frame and are told apart by expressions, not by two
+    branches: a second branch would run the stateful step twice.
+    """
+    through = F.col("node") == HANDED_THROUGH
+    ends = F.when(through, F.array(F.lit(0).cast("bigint"))).otherwise(F.col("ends"))
+    exploded = windows.select(
+        "node", "key", "starts", "counts", "values", "texts", "pass", "_time",
+        F.posexplode(ends).alias("pos", "end"),
+    )
+    chosen = F.when(through, F.array(F.from_json("pass", COLUMNS)))
+    for node in level.nodes:
+        outputs = [o for o in level.outputs if o.node == node.number]
+        structs = [_result(o, node.aggregates, numbers[o.name], functions) for o in outputs]
+        chosen = chosen.when(F.col("node") == node.number, F.array(*structs))
+    rows = exploded.select("_time", F.explode(chosen).alias("result"))
+    return rows.where(F.col("result").isNotNull()).select("result.*", "_time")
+
+
+def _result(
+    output: Output, aggregates: tuple[Aggregate, ...], number: int, functions: Functions
+) -> Column:
+    width = len(aggregates)
+
+    def cell(column: str, aggregate: Aggregate) -> Column:
+        index = F.col("pos") if column == "counts" else F.col("pos") * width + aggregates.index(aggregate)
+        return F.get(F.col(column), index)
+
+    def aggregate_value(aggregate: Aggregate) -> Column:
+        if aggregate.type == LIST:
+            return cell("texts", aggregate)
+        value = cell("values", aggregate)
+        return F.when(~F.isnan(value), value)
+
+    leaves = Leaves(
+        field=_unreadable,
+        key=lambda key: key_value(key, F.col("key")),
+        aggregate=aggregate_value,
+        origin=lambda _: None,
+        sampled=_unreadable,
+        functions=functions,
+    )
+    value = to_column(output.value, leaves)
+    counts = [cell("counts", a) for a in output.own]
+    deciding = [cell("counts", a) for a in output.deciding]
+    keep = F.greatest(*deciding, F.lit(0)) > 0
+    if output.condition is not None:
+        keep = keep & to_column(output.condition, leaves)
+    is_list = output.value.type == LIST
+    keep = keep & (has_text(value) if is_list else is_finite(value))
+    extras = dict(output.extras)
+
+    def extra(name: str) -> Column:
+        found = extras.get(name)
+        none = F.lit(None).cast("double")
+        return none if found is None else to_column(found, leaves)
+
+    row = F.struct(
+        F.lit(number).alias("output"),
+        F.col("key"),
+        _start(output).alias("start"),
+        F.col("end"),
+        (F.lit(None).cast("double") if is_list else value.cast("double")).alias("value"),
+        (value if is_list else F.lit(None)).cast("string").alias("text"),
+        F.greatest(*counts, F.lit(0)).cast("bigint").alias("count"),
+        extra("error").alias("error"),
+        extra("fraction").alias("fraction"),
+        _record_time(output).alias("t"),
+    )
+    return F.when(keep, row)
+
+
+def _start(output: Output) -> Column:
+    """On the time grid the start follows from the insight's own windows."""
+    if not isinstance(output.trigger, TimeWindow):
+        return F.get(F.col("starts"), F.col("pos"))
+    reach = [
+        a.window.millis + a.offset_ms if isinstance(a.window, TimeWindow) else None
+        for a in output.own
+    ]
+    known = [r for r in reach if r is not None]
+    if not all(isinstance(a.window, Running | TimeWindow) for a in output.own):
+        return F.get(F.col("starts"), F.col("pos"))
+    if any(isinstance(a.window, Running) for a in output.own):
+        known.append(output.trigger.millis)
+    return F.col("end") - max(known)
+
+
+def _record_time(output: Output) -> Column:
+    end = F.col("end").cast("double")
+    return end if output.trigger is None else end - _HAIR_MS
+
+
+def is_finite(value: Column) -> Column:
+    return value.isNotNull() & ~F.isnan(value) & (F.abs(value) != float("inf"))
+
+
+def has_text(value: Column) -> Column:
+    return value.isNotNull() & (value != "") & (value != "[]")
+
+
+def _unreadable(leaf: object) -> Column:
+    raise PlanError("a result cannot read records")
+
+
+def evaluate_records(
+    table: Table, outputs: tuple[Output, ...], numbers: dict[str, int]
+) -> DataFrame:
+    """Result rows of insights that look at one record at a time."""
+    structs = [_record_result(table, output, numbers[output.name]) for output in outputs]
+    if len(structs) == 1:
+        picked = table.frame.select("_time", structs[0].alias("result"))
+    else:
+        picked = table.frame.select("_time", F.explode(F.array(*structs)).alias("result"))
+    return picked.where(F.col("result").isNotNull()).select("result.*", "_time")
+
+
+def _record_result(table: Table, output: Output, number: int) -> Column:
+    value = to_column(output.value, table.leaves)
+    textual = output.value.type == STRING
+    keep = value.isNotNull() if textual else is_finite(value)
+    if output.condition is not None:
+        keep = keep & to_column(output.condition, table.leaves)
+    origin = table.leaves.origin(output.origins)
+    keep = before_end(keep if origin is None else keep & origin)
+    millis = F.unix_millis("_time")
+    keys = [to_column(key.expression, table.leaves) for key in output.keys]
+    none = F.lit(None).cast("double")
+    row = F.struct(
+        F.lit(number).alias("output"),
+        key_object(output.keys, keys).alias("key"),
+        millis.alias("start"),
+        millis.alias("end"),
+        (none if textual else value.cast("double")).alias("value"),
+        (_quoted(value) if textual else F.lit(None).cast("string")).alias("text"),
+        F.lit(1).cast("bigint").alias("count"),
+        none.alias("error"),
+        none.alias("fraction"),
+        time_millis().alias("t"),
+    )
+    return F.when(keep, row)
+
+
+def _quoted(value: Column) -> Column:
+    wrapped = F.to_json(F.struct(value.alias("v")))
+    return F.substring(wrapped, F.lit(6), F.length(wrapped) - 6)
+
+
+# ── output records ───────────────────────────────────────────────────────────────────────────────
+
+
+def output_records(results: DataFrame, program: Program, numbers: dict[str, int]) -> DataFrame:
+    """Adds `insight` and `record`, the JSON object a person sees, and drops hidden results."""
+    shown = {numbers[o.name]: o for o in program.outputs if not o.hidden}
+    named = results.where(F.col("output").isin(list(shown)))
+    heads = F.create_map(*[c for n, o in shown.items() for c in (F.lit(n), F.lit(_head(o)))])
+    tails = F.create_map(*[c for n, o in shown.items() for c in (F.lit(n), F.lit(_tail(o)))])
+    names = F.create_map(*[c for n, o in shown.items() for c in (F.lit(n), F.lit(o.name))])
+    value = F.coalesce(F.col("text"), F.col("value").cast("string"))
+    error = F.when(
+        F.col("error").isNotNull(), F.concat(F.lit(',"error":'), F.col("error").cast("string"))
+    ).otherwise(F.lit(""))
+    sampled = F.when(
+        F.col("fraction").isNotNull(), F.lit(',"sampled":true')
+    ).otherwise(F.lit(""))
+    record = F.concat(
+        F.get(F.map_values(heads), F.lit(0)) if len(shown) == 1 else heads[F.col("output")],
+        F.lit('"window":{"start":"'), iso_time("start"),
+        F.lit('","end":"'), iso_time("end"),
+        F.lit('"},"keys":'), F.col("key"),
+        F.lit(',"value":'), value,
+        F.lit(',"count":'), F.col("count").cast("string"),
+        sampled, error, tails[F.col("output")],
+    )
+    return named.select(names[F.col("output")].alias("insight"), "*", record.alias("record"))
+
+
+def _head(output: Output) -> str:
+    return f'{{"insight":{json.dumps(output.name)},'
+
+
+def _tail(output: Output) -> str:
+    """What is the same in every record of an insight: the sample, the confidence."""
+    sampling = output.sampling
+    if sampling is None:
+        return "}"
+    if sampling.fraction is not None:
+        return f',"sampled":{sampling.fraction!r}}}'
+    return f',"confidence":{sampling.confidence!r}}}'
+
+
+def iso_time(column: str) -> Column:
+    return F.date_format(F.timestamp_millis(F.col(column)), "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
+
+
+def key_fields(keys: tuple[Key, ...]) -> dict[str, str]:
+    return {k.name: "double" if k.expression.type == NUMBER else "string" for k in keys}

@@ -1,0 +1,62 @@
+"""Live sampling: MAX_ERROR insights move the fraction of their stream from batch to batch.
+
+Every result of such an insight says which fraction would have kept its error within the bound.
+With AWARENESS ON ACCURACY the fraction follows the most demanding key, with COMPUTATIONS the
+median key. It drops at most by half and rises at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import median
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from fogline.model.results import Result
+from fogline.plan.program import Output, Program
+
+_MARGIN = 1.2
+_LOWEST = 0.001
+
+
+class LiveSampling:
+    def __init__(self, spark: SparkSession, program: Program) -> None:
+        self._live = {o.name: o for o in program.outputs if o.sampling and o.sampling.live}
+        self._streams = {
+            name: [s for a in o.own for s in a.origins] for name, o in self._live.items()
+        }
+        jvm: Any = spark.sparkContext._jvm
+        self._control = jvm.io.fogline.source.SampleControl
+        self.fractions: dict[str, float] = {}
+        for streams in self._streams.values():
+            for stream in streams:
+                self._set(stream, 1.0)
+
+    def learn(self, results: Iterable[Result]) -> None:
+        """Sets the fraction of the next batch from what this one needed."""
+        if not self._live:
+            return
+        needed: dict[str, list[float]] = {}
+        for result in results:
+            if result.insight in self._live and result.fraction is not None:
+                needed.setdefault(result.insight, []).append(result.fraction)
+        wanted: dict[str, float] = {}
+        for name, fractions in needed.items():
+            for stream in self._streams[name]:
+                chosen = _choose(self._live[name], fractions)
+                wanted[stream] = max(wanted.get(stream, 0.0), chosen)
+        for stream, fraction in wanted.items():
+            floor = self.fractions.get(stream, 1.0) / 2
+            self._set(stream, min(1.0, max(fraction * _MARGIN, floor, _LOWEST)))
+
+    def _set(self, stream: str, fraction: float) -> None:
+        self.fractions[stream] = fraction
+        self._control.set(stream, fraction)
+
+
+def _choose(output: Output, fractions: list[float]) -> float:
+    assert output.sampling
+    if output.sampling.awareness == "COMPUTATIONS":
+        return median(fractions)
+    return max(fractions)

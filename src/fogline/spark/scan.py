@@ -1,0 +1,254 @@
+"""Scans: a stream of the plan as a DataFrame of the columns somebody asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from fogline.errors import PlanError
+from fogline.model.streams import NUMBER, StreamSource
+from fogline.plan.expressions import (
+    AnyOf,
+    Compare,
+    Constant,
+    Every,
+    Expr,
+    Field,
+    FromOrigin,
+    Inverse,
+    KeyValue,
+    OneOf,
+    StartsWith,
+    conjuncts,
+)
+from fogline.plan.operators import Scan
+from fogline.plan.partials import TIME_SECONDS
+from fogline.plan.rules.prune_columns import HASH
+from fogline.spark.columns import Functions, Leaves, no_functions, to_column
+
+END_OF_TIME = "9999-12-31 00:00:00"
+"""The time of the row that closes all windows at the end of a finite stream."""
+_TIME = "_time"
+_STREAM = "_stream"
+
+
+@dataclass(frozen=True)
+class Input:
+    """Where the records of a stream are, and how they are to be read."""
+
+    path: Path
+    format: str | None = None
+    tail: bool = False
+    max_bytes: int | None = None
+    rejects: Path | None = None
+    flush: bool = True
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Records of all scans as one DataFrame, with the way to read its columns."""
+
+    frame: DataFrame
+    leaves: Leaves
+
+
+def read_scans(
+    spark: SparkSession,
+    scans: tuple[Scan, ...],
+    inputs: Mapping[str, Input],
+    streaming: bool,
+    functions: Functions = no_functions,
+    ordered: bool = True,
+) -> Table:
+    """The union of all scans; each stream keeps its own watermark.
+
+    With `ordered` off nothing depends on time: there are no windows to close and nothing is late.
+    """
+    columns = _physical(scans)
+    frames = [_read(spark, s, columns, inputs, streaming, functions, ordered) for s in scans]
+    frame = frames[0]
+    for other in frames[1:]:
+        frame = frame.unionByName(other)
+    return Table(frame, _leaves(columns, tuple(s.stream.name for s in scans), functions))
+
+
+def _physical(scans: tuple[Scan, ...]) -> dict[Field, str]:
+    wanted = dict.fromkeys(f for scan in scans for f in scan.columns or ())
+    return {f: f.name if f.name.startswith("_") else f"c{i}" for i, f in enumerate(wanted)}
+
+
+def _read(
+    spark: SparkSession,
+    scan: Scan,
+    columns: Mapping[Field, str],
+    inputs: Mapping[str, Input],
+    streaming: bool,
+    functions: Functions,
+    ordered: bool,
+) -> DataFrame:
+    stream = scan.stream
+    if stream.name not in inputs:
+        raise PlanError(f"stream {stream.name} has no input")
+    pushed, rest = _split(scan.condition, columns)
+    options = source_options(scan, inputs[stream.name], columns, pushed, streaming)
+    if not ordered:
+        options.pop("lateness", None)
+    reader: Any = (spark.readStream if streaming else spark.read).format("fogline")
+    frame = reader.options(**options).load()
+    if streaming and ordered:
+        frame = frame.withWatermark(_TIME, f"{stream.lateness_ms} milliseconds")
+    own = _leaves(columns, (stream.name,), functions)
+    for condition in rest:
+        frame = frame.where(before_end(to_column(condition, own)))
+    asked = set(scan.columns or ())
+    selected = [
+        F.col(name) if f in asked else F.lit(None).cast(_spark_type(f)).alias(name)
+        for f, name in columns.items()
+    ]
+    return frame.select(*selected, F.col(_TIME), F.lit(stream.name).alias(_STREAM))
+
+
+def source_options(
+    scan: Scan,
+    given: Input,
+    columns: Mapping[Field, str],
+    pushed: dict[str, Any] | None,
+    streaming: bool,
+) -> dict[str, str]:
+    """The options of the connector's source for one scan."""
+    stream = scan.stream
+    options = {
+        "path": str(given.path),
+        "format": given.format or stream.format,
+        "stream": stream.name,
+        "fields": json.dumps([_asked(f, columns[f]) for f in scan.columns or ()]),
+    }
+    named = {
+        "time": stream.time_field,
+        "entity": stream.entity_field,
+        "metricField": stream.metric_field,
+        "valueField": stream.value_field,
+    }
+    options |= {key: value for key, value in named.items() if value}
+    options |= _declared_header(stream, options["format"])
+    if pushed:
+        options["filter"] = json.dumps(pushed)
+    if scan.sampling and scan.sampling.fraction:
+        options["sample"] = repr(scan.sampling.fraction)
+    if HASH in columns or scan.sampling:
+        options["control"] = stream.name
+        options["sampleControl"] = "drop" if scan.sampling and scan.sampling.live else "report"
+    if given.rejects:
+        options["rejects"] = str(given.rejects)
+    if streaming:
+        options["lateness"] = str(stream.lateness_ms)
+        options["flush"] = str(given.flush).lower()
+        options["tail"] = str(given.tail).lower()
+        if given.max_bytes:
+            options["maxBytesPerTrigger"] = str(given.max_bytes)
+    return options | dict(given.options)
+
+
+def _declared_header(stream: StreamSource, form: str) -> dict[str, str]:
+    declared = stream.parameter("header")
+    if form != "csv" or declared is None:
+        return {}
+    return {"header": json.dumps([name.strip() for name in str(declared).split(",")])}
+
+
+def _asked(wanted: Field, column: str) -> dict[str, Any]:
+    if wanted == HASH:
+        return {"name": "_hash", "type": "long"}
+    kind = "double" if wanted.type == NUMBER else "string"
+    asked: dict[str, Any] = {"name": column, "type": kind, "from": wanted.name}
+    return asked | ({"metric": True} if wanted.metric else {})
+
+
+def _spark_type(wanted: Field) -> str:
+    if wanted == HASH:
+        return "long"
+    return "double" if wanted.type == NUMBER else "string"
+
+
+# ── reading columns ──────────────────────────────────────────────────────────────────────────────
+
+
+def _leaves(columns: Mapping[Field, str], streams: tuple[str, ...], functions: Functions) -> Leaves:
+    def column(wanted: Field) -> Column:
+        if wanted == TIME_SECONDS:
+            return time_millis() / 1000.0
+        return F.col(columns[wanted])
+
+    def origin(origins: tuple[str, ...]) -> Column | None:
+        return None if set(origins) >= set(streams) else F.col(_STREAM).isin(list(origins))
+
+    def sampled(fraction: float | None) -> Column:
+        limit = F.col("_fraction") if fraction is None else F.lit(fraction)
+        unit = F.shiftrightunsigned(F.col("_hash"), 11) * (2.0**-53)
+        return unit < limit
+
+    def no_result(leaf: object) -> Column:
+        raise PlanError("a record has no results in it")
+
+    return Leaves(column, no_result, no_result, origin, sampled, functions)
+
+
+def before_end(condition: Column) -> Column:
+    """A condition on records, never true for the end row.
+
+    It names the event time, so Spark leaves it above the watermark: the end row must be seen there.
+    """
+    end = F.lit(END_OF_TIME).cast("timestamp")
+    return F.when(F.col(_TIME) < end, condition).otherwise(F.lit(False))
+
+
+def time_millis() -> Column:
+    return F.unix_micros(F.col(_TIME)) / 1000.0
+
+
+# ── pushing conditions into the source ───────────────────────────────────────────────────────────
+
+
+def _split(
+    condition: Expr | None, columns: Mapping[Field, str]
+) -> tuple[dict[str, Any] | None, list[Expr]]:
+    """What the source itself can decide, and what is left for Spark."""
+    pushed: list[dict[str, Any]] = []
+    rest: list[Expr] = []
+    for term in conjuncts(condition) if condition is not None else ():
+        form = _pushable(term, columns)
+        if form is None:
+            rest.append(term)
+        else:
+            pushed.append(form)
+    if not pushed:
+        return None, rest
+    return (pushed[0] if len(pushed) == 1 else {"op": "and", "args": pushed}), rest
+
+
+def _pushable(expr: Expr, columns: Mapping[Field, str]) -> dict[str, Any] | None:
+    match expr:
+        case Compare(operator, Field() as left, Constant(value)) if value is not None:
+            return {"op": operator, "column": columns[left], "value": value}
+        case OneOf(Field() as left, values):
+            return {"op": "in", "column": columns[left], "values": list(values)}
+        case StartsWith(Field() as left, prefix):
+            return {"op": "prefix", "column": columns[left], "value": prefix}
+        case Every(terms) | AnyOf(terms):
+            parts = [_pushable(t, columns) for t in terms]
+            if any(p is None for p in parts):
+                return None
+            return {"op": "and" if isinstance(expr, Every) else "or", "args": parts}
+        case Inverse(operand):
+            inner = _pushable(operand, columns)
+            return None if inner is None else {"op": "not", "arg": inner}
+        case FromOrigin() | KeyValue():
+            return None
+    return None

@@ -1,0 +1,1 @@
+"""What tests of Fogline, and of query files, are made with."""

@@ -1,0 +1,123 @@
+"""A Spark session with the connector, and short ways to read with it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+ROOT = Path(__file__).resolve().parents[2]
+Rows = list[dict[str, Any]]
+
+
+def connector_jar(folder: Path) -> Path:
+    """The jar that FOGLINE_CONNECTOR_JAR names, or one built now."""
+    if "FOGLINE_CONNECTOR_JAR" in os.environ:
+        return Path(os.environ["FOGLINE_CONNECTOR_JAR"])
+    spec = importlib.util.spec_from_file_location("connector_build", ROOT / "connector" / "build.py")
+    assert spec is not None and spec.loader is not None
+    builder = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(builder)
+    jar = folder / "fogline-connector.jar"
+    builder.build(jar)
+    return jar
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    jar = connector_jar(tmp_path_factory.mktemp("jar"))
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.jars", jar.as_uri())
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.streaming.stopTimeout", "30s")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def columns(spec: str) -> str:
+    """`"a double, b string<nested.b"` as the JSON of option `fields`; `!` marks a metric."""
+    fields = []
+    for item in filter(None, (part.strip() for part in spec.split(","))):
+        name, _, kind = item.partition(" ")
+        kind, _, source = kind.partition("<")
+        field: dict[str, Any] = {"name": name, "type": kind.rstrip("!") or "string"}
+        if source:
+            field["from"] = source
+        if kind.endswith("!"):
+            field["metric"] = True
+        fields.append(field)
+    return json.dumps(fields)
+
+
+def configured(reader: Any, path: Path, kind: str, fields: str, options: dict[str, Any]) -> DataFrame:
+    reader = reader.format("fogline").option("format", kind).option("fields", columns(fields))
+    for name, value in options.items():
+        if isinstance(value, bool):
+            value = str(value).lower()
+        elif isinstance(value, (dict, list)):
+            value = json.dumps(value)
+        reader = reader.option(name, str(value))
+    return reader.load(str(path))
+
+
+def as_dicts(frame: DataFrame) -> Rows:
+    """Rows as dictionaries; the time in microseconds since the epoch."""
+    micros = frame.selectExpr("* except (_time)", "unix_micros(_time) as _time")
+    return [row.asDict() for row in micros.collect()]
+
+
+@pytest.fixture
+def batch(spark: SparkSession) -> Callable[..., Rows]:
+    def read(path: Path, kind: str, fields: str, **options: Any) -> Rows:
+        return as_dicts(configured(spark.read, path, kind, fields, options))
+
+    return read
+
+
+@pytest.fixture
+def start(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., StreamingQuery]]:
+    """Starts a stream that appends its rows to a list, with the number of their batch."""
+    started: list[StreamingQuery] = []
+
+    def run(into: Rows, path: Path, kind: str, fields: str, now: bool = True, **options: Any) -> StreamingQuery:
+        def keep(frame: DataFrame, number: int) -> None:
+            into.extend({**row, "_batch": number} for row in as_dicts(frame))
+
+        checkpoint = options.pop("checkpoint", tmp_path / f"checkpoint-{len(started)}")
+        writer = configured(spark.readStream, path, kind, fields, options).writeStream.foreachBatch(keep)
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        writer = writer.trigger(availableNow=True) if now else writer.trigger(processingTime="50 milliseconds")
+        query = writer.start()
+        started.append(query)
+        return query
+
+    yield run
+    for query in started:
+        query.stop()
+
+
+@pytest.fixture
+def stream(start: Callable[..., StreamingQuery]) -> Callable[..., Rows]:
+    """Reads everything there is as a stream, to its end."""
+
+    def read(path: Path, kind: str, fields: str, **options: Any) -> Rows:
+        rows: Rows = []
+        start(rows, path, kind, fields, **options).awaitTermination(120)
+        return rows
+
+    return read

@@ -1,0 +1,69 @@
+"""`fogline simulate` as a person calls it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from fogline.errors import UsageError
+from fogline.simulate import STREAMS
+from fogline.simulate.command import simulate, start_ms
+
+
+def test_help_has_every_option_and_an_example() -> None:
+    shown = CliRunner().invoke(simulate, ["--help"])
+    assert shown.exit_code == 0
+    for word in ("--rate", "--seconds", "--pattern", "--seed", "--format", "--start", "--shuffle"):
+        assert word in shown.output
+    for word in ("--bad", "--mqtt", "--out", "fogline simulate city --rate"):
+        assert word in shown.output
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_writes_a_file(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    arguments = [name, "--rate", "50", "--seconds", "4", "--out", str(path)]
+    done = CliRunner().invoke(simulate, arguments)
+    assert done.exit_code == 0, done.output
+    assert "wrote 200 messages" in done.stderr
+    assert len(path.read_bytes().splitlines()) == 200
+
+
+def test_writes_to_standard_output_and_starts_when_told() -> None:
+    arguments = ["grid", "--rate", "2", "--seconds", "2", "--start", "2030-05-06T07:08:09", "--out"]
+    done = CliRunner().invoke(simulate, [*arguments, "-"])
+    assert done.stderr == ""
+    first = json.loads(done.stdout.splitlines()[0])
+    assert first["time"] // 1000 == datetime(2030, 5, 6, 7, 8, 9, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["city"],
+        ["city", "--out", "-", "--mqtt", "mqtt://127.0.0.1/x"],
+        ["city", "--out", "-", "--rate", "0"],
+        ["city", "--out", "-", "--bad", "2"],
+        ["city", "--out", "-", "--start", "soon"],
+        ["city", "--mqtt", "http://127.0.0.1/x"],
+        ["city", "--mqtt", "mqtt://127.0.0.1:port/x"],
+        ["city", "--mqtt", "mqtt://127.0.0.1/a/#"],
+    ],
+)
+def test_wrong_calls_are_usage_errors(arguments: list[str]) -> None:
+    done = CliRunner().invoke(simulate, arguments)
+    assert isinstance(done.exception, UsageError)
+    assert "\n" not in str(done.exception)
+
+
+def test_unknown_streams_are_refused_by_the_parser() -> None:
+    done = CliRunner().invoke(simulate, ["sea", "--out", "-"])
+    assert done.exit_code == 2
+
+
+def test_now_is_now() -> None:
+    assert abs(start_ms("now") / 1000 - datetime.now(UTC).timestamp()) < 5
