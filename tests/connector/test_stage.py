@@ -429,7 +429,7 @@ def test_running(spark: SparkSession) -> None:
 
 
 def events_rows(times: list[int], xs: list[float]) -> list[tuple[Any, ...]]:
-    return pane_rows({"k": [(float(BASE + t), x, NAN) for t, x in zip(times, xs, strict=True)]}, random.Random(1))
+    return pane_rows({"k": [(float(BASE + t), float(x), NAN) for t, x in zip(times, xs, strict=True)]}, random.Random(1))
 
 
 def test_top_k_and_histogram(spark: SparkSession) -> None:
@@ -481,11 +481,11 @@ def test_outliers(spark: SparkSession, kind: str) -> None:
     rng = random.Random(23)
     times = sorted(rng.randrange(40_000) for _ in range(160))
     xs = [float(rng.choice([rng.randint(0, 8), rng.randint(0, 60)])) for _ in times]
-    window = {"kind": "session", "length": 1000} if kind == "session" else over(10_000)
+    window = {"kind": "session", "length": 700} if kind == "session" else over(10_000)
     what = aggregate("OUTLIER_DETECTION", window, inputs=[0], parameters=[3, 1])
     found = run(spark, events_rows(times, xs), spec(node(kind, [what], everyMs=5000)))
     records = sorted(zip(times, xs, strict=True))
-    assert len(found[0, "k"]) > 5
+    assert len(found[0, "k"]) > 2
     ties = {t for t in times if times.count(t) > 1}
     for start, end, count, (text,) in found[0, "k"]:
         low, high = start - BASE, end - BASE

@@ -328,7 +328,7 @@ class Scope:
             if not isinstance(self.trigger, ast.TimeWindow):
                 message = "FORECAST steps at the period of EVERY, and there is none"
                 self.analysis.refuse("UNSUPPORTED", message, call, "add EVERY 10 SECONDS")
-                return (*parameters, float(self.trigger.millis))
+            return (*parameters, float(self.trigger.millis))
         if name == "OUTLIER_DETECTION":
             return self._outlier_parameters(call)
         return (*parameters, 1.0) if name == "PEWMA" else parameters

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
+import threading
 from pathlib import Path
 
+from py4j.java_gateway import JavaGateway
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from fogline.errors import SetupError
 from fogline.settings import Settings
 
 JAR = Path(__file__).with_name("fogline-connector.jar")
+_NOISE = (
+    b"WARNING: Using incubator modules",
+    b"Setting default log level",
+    b"To adjust logging level",
+    b"Using Spark's default log4j profile",
+)
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
@@ -23,24 +34,42 @@ def open_session(settings: Settings, name: str = "fogline") -> SparkSession:
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         raise SetupError("Java is missing", "run: apt-get install openjdk-17-jre-headless")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(settings.engine).appName(name)
-    for key, value in _configuration(settings).items():
-        builder = builder.config(key, value)
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    conf = SparkConf().setMaster(settings.engine).setAppName(name)
+    conf.setAll(list(_configuration(settings).items()))
     try:
-        session = builder.getOrCreate()
+        context = SparkContext(gateway=_launch(conf), conf=conf)
+        return SparkSession(context)
     except Exception as error:
         raise SetupError(f"Spark does not start: {str(error).splitlines()[0]}") from error
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+
+
+def _launch(conf: SparkConf) -> JavaGateway:
+    """The JVM, with what it says at every start kept from standard error."""
+    reader, writer = os.pipe()
+    gateway = launch_gateway(conf, popen_kwargs={"stderr": writer, "stdin": subprocess.PIPE})
+    os.close(writer)
+    threading.Thread(target=_pass_on, args=(reader,), daemon=True, name="spark-stderr").start()
+    return gateway
+
+
+def _pass_on(reader: int) -> None:
+    with os.fdopen(reader, "rb") as lines:
+        for line in lines:
+            if not line.startswith(_NOISE):
+                sys.stderr.buffer.write(line)
+                sys.stderr.flush()
 
 
 def _configuration(settings: Settings) -> dict[str, str]:
-    quiet = f"-Dlog4j2.configurationFile=file:{_LOGGING}"
+    java = f"-Dlog4j2.configurationFile=file:{_LOGGING} -Xss8m"
     state = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     return {
         "spark.jars": str(JAR),
         "spark.driver.memory": settings.memory,
-        "spark.driver.extraJavaOptions": quiet,
+        "spark.driver.extraJavaOptions": java,
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",

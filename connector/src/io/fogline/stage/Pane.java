@@ -52,10 +52,10 @@ final class Pane {
 
     /** Null when the pane has none. */
     static byte[] blob(PaneRow row, int at) {
-        byte[][] blobs = row.getBlobs();
-        if (blobs == null || blobs.length <= at) {
+        List<byte[]> blobs = row.getBlobs();
+        if (blobs == null || blobs.size() <= at) {
             throw new IllegalArgumentException("stage: a row has no blob " + at);
         }
-        return blobs[at];
+        return blobs.get(at);
     }
 }

@@ -1,13 +1,15 @@
 package io.fogline.stage;
 
 import java.time.Instant;
+import java.util.List;
 
 /** One input row of the stage: the partials of one key in one pane, or a finished result to hand through. */
 public final class PaneRow {
     private long pane;
     private double[] nums;
     private double[][] lists;
-    private byte[][] blobs;
+    /** A list, because an array of binaries without nulls cannot be decoded by Spark 4.3. */
+    private List<byte[]> blobs;
     private String pass;
     private Instant time;
 
@@ -35,11 +37,11 @@ public final class PaneRow {
         this.lists = lists;
     }
 
-    public byte[][] getBlobs() {
+    public List<byte[]> getBlobs() {
         return blobs;
     }
 
-    public void setBlobs(byte[][] blobs) {
+    public void setBlobs(List<byte[]> blobs) {
         this.blobs = blobs;
     }
 

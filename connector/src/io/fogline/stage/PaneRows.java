@@ -1,5 +1,8 @@
 package io.fogline.stage;
 
+import java.util.ArrayList;
+import java.util.List;
+
 /** Rows of panes that are not complete yet, as state. */
 final class PaneRows {
     private PaneRows() {}
@@ -15,10 +18,10 @@ final class PaneRows {
             out.putLong(lists[i] == null ? 0 : lists[i].length);
             writeDoubles(lists[i], out);
         }
-        byte[][] blobs = row.getBlobs();
-        out.putLong(blobs == null ? 0 : blobs.length);
-        for (int i = 0; blobs != null && i < blobs.length; i++) {
-            out.putBytes(blobs[i] == null ? new byte[0] : blobs[i]);
+        List<byte[]> blobs = row.getBlobs();
+        out.putLong(blobs == null ? 0 : blobs.size());
+        for (int i = 0; blobs != null && i < blobs.size(); i++) {
+            out.putBytes(blobs.get(i) == null ? new byte[0] : blobs.get(i));
         }
         out.putText(row.getPass());
     }
@@ -38,10 +41,10 @@ final class PaneRows {
             lists[i] = readDoubles(in);
         }
         row.setLists(lists);
-        byte[][] blobs = new byte[in.getInt()][];
-        for (int i = 0; i < blobs.length; i++) {
+        List<byte[]> blobs = new ArrayList<>();
+        for (int left = in.getInt(); left > 0; left--) {
             byte[] blob = in.getBytes();
-            blobs[i] = blob.length == 0 ? null : blob;
+            blobs.add(blob.length == 0 ? null : blob);
         }
         row.setBlobs(blobs);
         row.setPass(in.getText());

@@ -1,0 +1,1 @@
+"""The queries of the worked examples that `fogline demo` runs."""

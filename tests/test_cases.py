@@ -1,0 +1,153 @@
+"""Query files with their expected plans and results beside them.
+
+`tests/cases/NAME.ins` is a query. `NAME.plan` is its plan after the rules. `NAME.ndjson` holds the
+records of every stream (`NAME.STREAM.ndjson`: of one stream), in order of arrival, and `NAME.out`
+the results, one record a line. Each case runs as a batch and as a stream of tiny batches, and both
+must give what the plain-Python reference gives.
+
+`pytest tests/test_cases.py --write-cases` writes plans and outputs anew; read the difference.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fogline.language.ast import QueryFile
+from fogline.language.parser import parse
+from fogline.model.results import Result
+from fogline.plan.build import plan_text
+from fogline.plan.operators import Plan
+from fogline.plan.program import Program, lower
+from fogline.plan.rules import optimise
+from fogline.plan.show import show_plan
+from fogline.plan.user_functions import UserFunctions
+from fogline.settings import Settings
+from fogline.spark.engine import StreamRun, run_batch
+from fogline.spark.functions import spark_functions
+from fogline.spark.scan import Input
+from fogline.testing.reference import Record, evaluate
+
+CASES = Path(__file__).parent / "cases"
+NAMES = sorted(path.stem for path in CASES.glob("*.ins"))
+FUNCTIONS = UserFunctions(CASES / "functions")
+TINY = 300
+"""Bytes in a micro-batch: two or three records."""
+SAMPLED = {"sample"}
+"""Cases that the reference, which ignores sampling, cannot answer."""
+
+Rows = list[dict[str, Any]]
+
+
+def query_text(name: str) -> str:
+    return (CASES / f"{name}.ins").read_text(encoding="utf-8")
+
+
+def optimised(name: str) -> Plan:
+    return optimise(plan_text(query_text(name), FUNCTIONS.check))[0]
+
+
+# ── records ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def inputs_of(name: str, program: Program) -> dict[str, Path]:
+    """The file of records of every stream."""
+    scans = (*program.scans, *program.record_scans)
+    streams = {scan.stream.name for scan in scans}
+    own = {stream: CASES / f"{name}.{stream}.ndjson" for stream in streams}
+    return {s: path if path.exists() else CASES / f"{name}.ndjson" for s, path in own.items()}
+
+
+def records(name: str, query: QueryFile) -> list[Record]:
+    found = []
+    for path in sorted(CASES.glob(f"{name}*.ndjson")):
+        stream = path.name.removeprefix(name).strip(".").rpartition("ndjson")[0].rstrip(".")
+        declared = [s for s in query.streams if not stream or s.name == stream]
+        time = str(declared[0].provider.get("time") or "timestamp")
+        for line in path.read_text(encoding="utf-8").splitlines():
+            fields = json.loads(line)
+            record = Record(time=millis(fields[time]), fields=fields)
+            found.append(Record(**record, stream=stream) if stream else record)
+    return found
+
+
+def millis(time: str | int) -> int:
+    return time if isinstance(time, int) else round(datetime.fromisoformat(time).timestamp() * 1000)
+
+
+# ── results ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def from_reference(name: str) -> Rows:
+    query = parse(query_text(name))
+    return [told(result) for result in evaluate(query, records(name, query))]
+
+
+def told(result: dict[str, Any]) -> dict[str, Any]:
+    """A result of the reference as the output record has it."""
+    window = {side: iso(result["window"][side]) for side in ("start", "end")}
+    return {**result, "window": window}
+
+
+def iso(time: int) -> str:
+    return datetime.fromtimestamp(time / 1000).astimezone().astimezone(_UTC).strftime(
+        "%Y-%m-%dT%H:%M:%S."
+    ) + f"{time % 1000:03d}Z"
+
+
+def from_batch(spark: SparkSession, name: str) -> Rows:
+    program = lower(optimised(name))
+    inputs = {s: Input(path, format="ndjson") for s, path in inputs_of(name, program).items()}
+    kept: list[Result] = []
+    run_batch(spark, program, inputs, kept.extend, spark_functions(FUNCTIONS))
+    return [json.loads(result.record) for result in kept]
+
+
+def from_stream(spark: SparkSession, name: str, scratch: Path, max_bytes: int = TINY) -> Rows:
+    program = lower(optimised(name))
+    inputs = {
+        stream: Input(path, format="ndjson", max_bytes=max_bytes)
+        for stream, path in inputs_of(name, program).items()
+    }
+    kept: list[Result] = []
+    functions = spark_functions(FUNCTIONS)
+    with StreamRun(spark, program, inputs, kept.extend, scratch, functions, True) as run:
+        assert run.wait(120)
+    return [json.loads(result.record) for result in kept]
+
+
+def expected(name: str) -> Rows:
+    lines = (CASES / f"{name}.out").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def ordered(rows: Iterable[dict[str, Any]]) -> Rows:
+    return sorted(rows, key=lambda row: (
+        row["window"]["end"], row["insight"], json.dumps(row["keys"]), json.dumps(row["value"])
+    ))  # fmt: skip
+
+
+def assert_same(got: Rows, wanted: Rows) -> None:
+    """Equal records; numbers may differ in the last digits."""
+    assert [_place(row) for row in ordered(got)] == [_place(row) for row in ordered(wanted)]
+    for one, other in zip(ordered(got), ordered(wanted), strict=True):
+        assert _rounded(one) == _rounded(other)
+
+
+def _place(row: dict[str, Any]) -> str:
+    return f"{row['window']['end']} {row['insight']} {row['keys']}"
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_rounded(part) for part in value]
+    return pytest.approx(value, rel=1e-9, abs=1e-9) if isinstance(value, float) else value
