@@ -33,12 +33,13 @@ def build(jar: Path) -> None:
         return
     javac = shutil.which("javac")
     if javac is None:
-        sys.exit("connector: javac not found; install a JDK 17, e.g. apt-get install openjdk-17-jdk-headless")
+        sys.exit("connector: javac not found; apt-get install openjdk-17-jdk-headless")
     java = [str(path) for path in files if path.suffix == ".java"]
     with tempfile.TemporaryDirectory() as folder:
         classes = Path(folder) / "classes"
-        compiler = [javac, "--release", "17", "-Xlint:all,-serial,-processing,-classfile,-path", "-Werror"]
-        command = [*compiler, "-cp", f"{spark_jars()}/*", "-d", str(classes), *java]
+        lint = "-Xlint:all,-serial,-processing,-classfile,-path"
+        target = ["-cp", f"{spark_jars()}/*", "-d", str(classes)]
+        command = [javac, "--release", "17", lint, "-Werror", *target, *java]
         if subprocess.run(command, check=False).returncode:
             sys.exit("connector: the Java sources do not compile")
         made = Path(folder) / jar.name

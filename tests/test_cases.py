@@ -11,7 +11,6 @@ must give what the plain-Python reference gives.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -34,6 +33,7 @@ from fogline.spark.engine import StreamRun, run_batch
 from fogline.spark.functions import spark_functions
 from fogline.spark.scan import Input
 from fogline.testing.reference import Record, evaluate
+from fogline.testing.reference.formulas import iso
 
 CASES = Path(__file__).parent / "cases"
 NAMES = sorted(path.stem for path in CASES.glob("*.ins"))
@@ -96,12 +96,6 @@ def told(result: dict[str, Any]) -> dict[str, Any]:
     return {**result, "window": window}
 
 
-def iso(time: int) -> str:
-    return datetime.fromtimestamp(time / 1000).astimezone().astimezone(_UTC).strftime(
-        "%Y-%m-%dT%H:%M:%S."
-    ) + f"{time % 1000:03d}Z"
-
-
 def from_batch(spark: SparkSession, name: str) -> Rows:
     program = lower(optimised(name))
     inputs = {s: Input(path, format="ndjson") for s, path in inputs_of(name, program).items()}
@@ -128,26 +122,69 @@ def expected(name: str) -> Rows:
     return [json.loads(line) for line in lines]
 
 
-def ordered(rows: Iterable[dict[str, Any]]) -> Rows:
-    return sorted(rows, key=lambda row: (
-        row["window"]["end"], row["insight"], json.dumps(row["keys"]), json.dumps(row["value"])
-    ))  # fmt: skip
+def same(rows: Iterable[dict[str, Any]]) -> Rows:
+    """Records in one order, numbers without their last digits: what is compared."""
+    return sorted((_rounded(row) for row in rows), key=_order)
 
 
-def assert_same(got: Rows, wanted: Rows) -> None:
-    """Equal records; numbers may differ in the last digits."""
-    assert [_place(row) for row in ordered(got)] == [_place(row) for row in ordered(wanted)]
-    for one, other in zip(ordered(got), ordered(wanted), strict=True):
-        assert _rounded(one) == _rounded(other)
-
-
-def _place(row: dict[str, Any]) -> str:
-    return f"{row['window']['end']} {row['insight']} {row['keys']}"
+def _order(row: dict[str, Any]) -> tuple[str, ...]:
+    window = row["window"]
+    parts = (json.dumps(row[part]) for part in ("keys", "value"))
+    return (window["end"], row["insight"], window["start"], *parts)
 
 
 def _rounded(value: Any) -> Any:
+    """Every number as a float of ten digits: 8 and 8.0 are one number."""
     if isinstance(value, dict):
         return {key: _rounded(part) for key, part in value.items()}
     if isinstance(value, list):
         return [_rounded(part) for part in value]
-    return pytest.approx(value, rel=1e-9, abs=1e-9) if isinstance(value, float) else value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return float(f"{round(value, 9):.10g}") + 0.0
+
+
+# ── the tests ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def writing(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--write-cases"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_plan(name: str, writing: bool) -> None:
+    plan = show_plan(optimised(name)) + "\n"
+    if writing:
+        (CASES / f"{name}.plan").write_text(plan, encoding="utf-8")
+    assert plan == (CASES / f"{name}.plan").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - SAMPLED))
+def test_reference(name: str, writing: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(CASES / "functions")
+    found = from_reference(name)
+    if writing:
+        write_output(name, found)
+    assert same(exact(found)) == same(exact(expected(name)))
+
+
+def write_output(name: str, rows: Rows) -> None:
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in sorted(rows, key=_order))
+    (CASES / f"{name}.out").write_text("".join(lines), encoding="utf-8")
+
+
+def exact(rows: Rows) -> Rows:
+    """Without what only sampling tells."""
+    about = ("insight", "window", "keys", "value", "count")
+    return [{part: row[part] for part in about} for row in rows]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_batch(spark: SparkSession, name: str) -> None:
+    assert same(from_batch(spark, name)) == same(expected(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_stream(spark: SparkSession, name: str, scratch: Path) -> None:
+    assert same(from_stream(spark, name, scratch)) == same(expected(name))

@@ -69,21 +69,36 @@ def explain(file: Path, as_json: bool, spark: bool) -> None:
     explain_file(file, as_json, spark, settings.load())
 
 
-@cli.command(
-    cls=Examples, example="fogline run examples/city/city.ins --input city.senml --json"
-)
+@cli.command(cls=Examples, example="fogline run examples/city/city.ins --input city.senml --json")
 @query_file
-@click.option("--input", "source", metavar="FILE|-", help="Replay this file (or stdin) instead "
-              "of every stream's own source.")
-@click.option("--format", "form", metavar="F", help="Format of the input: senml, json, ndjson, "
-              "csv, xml, cbor.")
-@click.option("--speed", default="max", show_default=True, metavar="X|max",
-              help="Replay at X times real time, or as fast as possible.")
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True),
-              help="Stop after so many seconds.")
+@click.option(
+    "--input",
+    "source",
+    metavar="FILE|-",
+    help="Replay this file (or stdin) instead of every stream's own source.",
+)
+@click.option(
+    "--format",
+    "form",
+    metavar="F",
+    help="Format of the input: senml, json, ndjson, csv, xml, cbor.",
+)
+@click.option(
+    "--speed",
+    default="max",
+    show_default=True,
+    metavar="X|max",
+    help="Replay at X times real time, or as fast as possible.",
+)
+@click.option(
+    "--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after so many seconds."
+)
 @click.option("--batch", is_flag=True, help="One batch over the whole input instead of a stream.")
-@click.option("--rejects", type=click.Path(file_okay=False, path_type=Path),
-              help="Folder for bad and late records [default: FILE.rejects beside the query].")
+@click.option(
+    "--rejects",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for bad and late records [default: FILE.rejects beside the query].",
+)
 @click.option("--max-bytes", type=click.IntRange(min=1), hidden=True)
 @as_json
 def run(file: Path, as_json: bool, **options: Any) -> None:
@@ -95,10 +110,18 @@ def run(file: Path, as_json: bool, **options: Any) -> None:
 
 @cli.command(cls=Examples, example="fogline demo city --seconds 60")
 @click.argument("name", default="city", type=click.Choice(["city", "taxi", "grid"]))
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True),
-              help="Stop after so many seconds [default: 90, on a terminal until Ctrl-C].")
-@click.option("--rate", default=1000, show_default=True, type=click.IntRange(min=1),
-              help="Simulated records a second.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Stop after so many seconds [default: 90, on a terminal until Ctrl-C].",
+)
+@click.option(
+    "--rate",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Simulated records a second.",
+)
 @as_json
 def demo(name: str, seconds: float | None, rate: int, as_json: bool) -> None:
     """A worked example over simulated devices, with its insights as they come."""

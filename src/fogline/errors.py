@@ -37,6 +37,11 @@ class PlanError(FoglineError):
     """A plan cannot be compiled; a query that passed the check never raises it."""
 
 
+def cut_before(column: int) -> int:
+    """How many characters of a long source line are left out before what is shown of it."""
+    return 0 if column <= 100 else column - 80
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong with a query text, with its place in the text."""
@@ -52,7 +57,8 @@ class Problem:
         head = f"{self.line}:{self.column}: {self.code}: {self.message}"
         lines = [head]
         if self.source:
-            lines += [f"    {self.source}", "    " + " " * (self.column - 1) + "^"]
+            offset = self.column - 1 - cut_before(self.column)
+            lines += [f"    {self.source}", "    " + " " * offset + "^"]
         if self.hint:
             lines.append(f"    hint: {self.hint}")
         return "\n".join(lines)

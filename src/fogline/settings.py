@@ -11,6 +11,9 @@ from pathlib import Path
 from fogline.errors import UsageError
 
 
+_KINDS: dict[type, str] = {int: "a whole number", float: "a number"}
+
+
 def _default_functions() -> Path:
     return Path.home() / ".config" / "fogline" / "functions"
 
@@ -34,7 +37,7 @@ class Settings:
     """Partitions of stateful steps; 0: one per core, at most 4."""
     functions: Path = field(default_factory=_default_functions)
     """Folder with the Python files that FUNCTION statements may name."""
-    retention_hours: float = 168
+    retention_hours: float = 168.0
     """How long records are kept: no window may reach back further."""
     scratch: Path = field(default_factory=_default_scratch)
     """Where throw-away checkpoints and spools go."""
@@ -59,6 +62,6 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
             try:
                 values[name] = kind(text)
             except ValueError as error:
-                message = f"FOGLINE_{name.upper()}={text!r} is not a {kind.__name__}"
+                message = f"FOGLINE_{name.upper()}={text!r} is not {_KINDS.get(kind, kind)}"
                 raise UsageError(message) from error
     return Settings(**values)  # type: ignore[arg-type]

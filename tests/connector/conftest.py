@@ -22,8 +22,11 @@ def connector_jar(folder: Path) -> Path:
     """The jar that FOGLINE_CONNECTOR_JAR names, or one built now."""
     if "FOGLINE_CONNECTOR_JAR" in os.environ:
         return Path(os.environ["FOGLINE_CONNECTOR_JAR"])
-    spec = importlib.util.spec_from_file_location("connector_build", ROOT / "connector" / "build.py")
-    assert spec is not None and spec.loader is not None
+    spec = importlib.util.spec_from_file_location(
+        "connector_build", ROOT / "connector" / "build.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
     builder = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(builder)
     jar = folder / "fogline-connector.jar"
@@ -64,7 +67,9 @@ def columns(spec: str) -> str:
     return json.dumps(fields)
 
 
-def configured(reader: Any, path: Path, kind: str, fields: str, options: dict[str, Any]) -> DataFrame:
+def configured(
+    reader: Any, path: Path, kind: str, fields: str, options: dict[str, Any]
+) -> DataFrame:
     reader = reader.format("fogline").option("format", kind).option("fields", columns(fields))
     for name, value in options.items():
         if isinstance(value, bool):
@@ -94,14 +99,22 @@ def start(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Streami
     """Starts a stream that appends its rows to a list, with the number of their batch."""
     started: list[StreamingQuery] = []
 
-    def run(into: Rows, path: Path, kind: str, fields: str, now: bool = True, **options: Any) -> StreamingQuery:
+    def run(
+        into: Rows, path: Path, kind: str, fields: str, now: bool = True, **options: Any
+    ) -> StreamingQuery:
         def keep(frame: DataFrame, number: int) -> None:
             into.extend({**row, "_batch": number} for row in as_dicts(frame))
 
         checkpoint = options.pop("checkpoint", tmp_path / f"checkpoint-{len(started)}")
-        writer = configured(spark.readStream, path, kind, fields, options).writeStream.foreachBatch(keep)
+        writer = configured(spark.readStream, path, kind, fields, options).writeStream.foreachBatch(
+            keep
+        )
         writer = writer.option("checkpointLocation", str(checkpoint))
-        writer = writer.trigger(availableNow=True) if now else writer.trigger(processingTime="50 milliseconds")
+        writer = (
+            writer.trigger(availableNow=True)
+            if now
+            else writer.trigger(processingTime="50 milliseconds")
+        )
         query = writer.start()
         started.append(query)
         return query

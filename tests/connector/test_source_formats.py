@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import cbor2
@@ -20,7 +20,7 @@ def write(folder: Path, *lines: str, name: str = "in.txt") -> Path:
 
 
 def micros(text: str) -> int:
-    return round(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp() * 1_000_000)
+    return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1_000_000)
 
 
 def test_json_types(batch: Callable, tmp_path: Path) -> None:
@@ -53,8 +53,22 @@ def test_json_types(batch: Callable, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "number",
-    ["0", "-0", "0.1", "1.005", "123456789012345678", "9007199254740993", "0.30000000000000004", "1e22", "1e23"]
-    + ["4.9e-324", "1.7976931348623157e308", "179769313486231570000", "3.14159265358979323846264338327950288", "-7.25"],
+    [
+        "0",
+        "-0",
+        "0.1",
+        "1.005",
+        "123456789012345678",
+        "9007199254740993",
+        "0.30000000000000004",
+        "1e22",
+        "1e23",
+        "4.9e-324",
+        "1.7976931348623157e308",
+        "179769313486231570000",
+        "3.14159265358979323846264338327950288",
+        "-7.25",
+    ],
 )
 def test_doubles_are_exact(batch: Callable, tmp_path: Path, number: str) -> None:
     path = write(tmp_path, f'{{"x": {number}, "y": "{number}"}}')
@@ -77,7 +91,13 @@ def test_nested_paths_and_literal_dots(batch: Callable, tmp_path: Path) -> None:
         '{"o": [{"p": {"q": 5}}]}',
     )
     rows = batch(path, "json", "v long<o.p.q, p string<o.p")
-    assert [(row["v"], row["p"]) for row in rows] == [(1, None), (2, None), (3, None), (None, "4"), (None, None)]
+    assert [(row["v"], row["p"]) for row in rows] == [
+        (1, None),
+        (2, None),
+        (3, None),
+        (None, "4"),
+        (None, None),
+    ]
 
 
 def test_names_with_escapes_are_found(batch: Callable, tmp_path: Path) -> None:
@@ -102,13 +122,29 @@ def test_metric_named_in_the_record(batch: Callable, tmp_path: Path) -> None:
         '{"metric": "cpu", "value": 5, "cpu": 6}',
         '{"metric": "disk", "value": 7}',
     )
-    rows = batch(path, "json", "cpu double!, mem double!, node string", metricField="metric", valueField="value")
-    assert [(row["cpu"], row["mem"]) for row in rows] == [(1.5, None), (None, 2), (3, 4), (6, None), (None, None)]
+    rows = batch(
+        path,
+        "json",
+        "cpu double!, mem double!, node string",
+        metricField="metric",
+        valueField="value",
+    )
+    assert [(row["cpu"], row["mem"]) for row in rows] == [
+        (1.5, None),
+        (None, 2),
+        (3, 4),
+        (6, None),
+        (None, None),
+    ]
 
 
 def test_csv_header_of_the_file(batch: Callable, tmp_path: Path) -> None:
     path = write(
-        tmp_path, '\ufeffid,"t, x",v', 'a,2024-01-01T00:00:00Z,1.5', '"b, ""c""",2024-01-01 00:00:01,', '"",7,x'
+        tmp_path,
+        '\ufeffid,"t, x",v',
+        "a,2024-01-01T00:00:00Z,1.5",
+        '"b, ""c""",2024-01-01 00:00:01,',
+        '"",7,x',
     )
     rows = batch(path, "csv", "id string, v double", time="t, x")
     assert [row["id"] for row in rows] == ["a", 'b, "c"', ""]
@@ -125,13 +161,25 @@ def test_csv_header_option(batch: Callable, tmp_path: Path) -> None:
 def test_xml(batch: Callable, tmp_path: Path) -> None:
     path = write(
         tmp_path,
-        '<r id="s1"><temp unit="C"> 21.5 </temp><pos><lat>1</lat><lon>2</lon></pos><e/><t>a&amp;b<![CDATA[<c>]]></t></r>',
+        '<r id="s1"><temp unit="C"> 21.5 </temp><pos><lat>1</lat><lon>2</lon></pos><e/>'
+        "<t>a&amp;b<![CDATA[<c>]]></t></r>",
         '<?xml version="1.0"?><n:r xmlns:n="u"><n:temp>3</n:temp><!-- x --><t>ü</t></n:r>',
     )
-    rows = batch(path, "xml", "id string, temp double, unit string<temp.unit, lat long<pos.lat, e string, t string, pos string")
+    rows = batch(
+        path,
+        "xml",
+        "id string, temp double, unit string<temp.unit, lat long<pos.lat, e string, t string, "
+        "pos string",
+    )
     assert [rows[0][name] for name in ("id", "temp", "unit", "lat", "e", "t", "pos")] == [
-        "s1", 21.5, "C", 1, None, "a&b<c>", None,
-    ]  # fmt: skip
+        "s1",
+        21.5,
+        "C",
+        1,
+        None,
+        "a&b<c>",
+        None,
+    ]
     assert (rows[1]["temp"], rows[1]["t"]) == (3, "ü")
 
 
@@ -140,10 +188,12 @@ def test_cbor_sequence(batch: Callable, tmp_path: Path) -> None:
         {"a": 1, "s": "ü", "b": True, "o": {"p": 2.5}, 7: "seven"},
         [{"a": -5, "s": None}, {"a": 2**64 - 1, "s": "x" * 300, "b": False}],
         {"a": 2**70, "s": b"bytes", "o": [1, {"p": 3}]},
-        {"a": datetime(2024, 1, 1, tzinfo=timezone.utc), "s": 1.5},
+        {"a": datetime(2024, 1, 1, tzinfo=UTC), "s": 1.5},
         {"a": 1.5, "x": cbor2.CBORTag(4, [1, 2]), "o": {"p": float("inf")}},
     ]
-    indefinite = bytes.fromhex("bf6161187b61737f61786179ff61620bff")  # {_ "a": 123, "s": (_ "x", "y"), "b": 11}
+    indefinite = bytes.fromhex(
+        "bf6161187b61737f61786179ff61620bff"
+    )  # {_ "a": 123, "s": (_ "x", "y"), "b": 11}
     half = bytes.fromhex("a16161f93e00")  # {"a": 1.5 as a half}
     path = tmp_path / "in.cbor"
     path.write_bytes(b"".join(map(cbor2.dumps, items)) + indefinite + half)
@@ -170,13 +220,24 @@ def test_senml_pack_of_the_rfc(batch: Callable, tmp_path: Path) -> None:
         {"n": "open", "vb": True},
     ]
     path = write(tmp_path, json.dumps(pack))
-    rows = batch(path, "senml", "node string, voltage double, current double, label string, open boolean", entity="node")
-    assert [(row["node"], row["voltage"], row["current"], row["label"], row["open"]) for row in rows] == [
+    rows = batch(
+        path,
+        "senml",
+        "node string, voltage double, current double, label string, open boolean",
+        entity="node",
+    )
+    assert [
+        (row["node"], row["voltage"], row["current"], row["label"], row["open"]) for row in rows
+    ] == [
         ("urn:dev:1/", 120.1, None, "on", None),
         ("urn:dev:1/", None, 1.3, None, None),
         ("urn:dev:2/", 7, None, None, True),
     ]
-    assert [row["_time"] for row in rows] == [1_700_000_000_000_000, 1_699_999_995_000_000, 1_700_000_000_000_000]
+    assert [row["_time"] for row in rows] == [
+        1_700_000_000_000_000,
+        1_699_999_995_000_000,
+        1_700_000_000_000_000,
+    ]
 
 
 def test_senml_base_value_and_relative_time(batch: Callable, tmp_path: Path) -> None:
@@ -194,9 +255,14 @@ def test_senml_base_value_and_relative_time(batch: Callable, tmp_path: Path) -> 
     ]
 
 
-@pytest.mark.skipif(not (SAMPLES / "SYS_sample_data_senml.csv").exists(), reason="sample data is absent")
+@pytest.mark.skipif(
+    not (SAMPLES / "SYS_sample_data_senml.csv").exists(), reason="sample data is absent"
+)
 def test_senml_samples(batch: Callable) -> None:
-    for name, numeric, text in [("SYS", "temperature", "source"), ("TAXI", "fare_amount", "taxi_identifier")]:
+    for name, numeric, text in [
+        ("SYS", "temperature", "source"),
+        ("TAXI", "fare_amount", "taxi_identifier"),
+    ]:
         path = SAMPLES / f"{name}_sample_data_senml.csv"
         rows = batch(path, "senml", f"n double<{numeric}, s string<{text}")
         expected = []
@@ -246,6 +312,6 @@ def test_times(batch: Callable, tmp_path: Path, written: str, expected: int | No
 
 
 def test_time_is_arrival_where_nothing_else_is_known(batch: Callable, tmp_path: Path) -> None:
-    before = datetime.now(timezone.utc).timestamp()
+    before = datetime.now(UTC).timestamp()
     row = batch(write(tmp_path, "{}"), "json", "")[0]
-    assert before - 1 <= row["_time"] / 1e6 <= datetime.now(timezone.utc).timestamp() + 1
+    assert before - 1 <= row["_time"] / 1e6 <= datetime.now(UTC).timestamp() + 1

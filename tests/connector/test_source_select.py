@@ -1,4 +1,4 @@
-"""What is left out: filters with SQL's null logic, samples that never change their mind, wrong options."""
+"""What is left out: filters with SQL's null logic, samples that never change, wrong options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ RECORDS = [
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "in"
-    path.write_text("".join(json.dumps({"i": i, **record}) + "\n" for i, record in enumerate(RECORDS)))
+    path.write_text(
+        "".join(json.dumps({"i": i, **record}) + "\n" for i, record in enumerate(RECORDS))
+    )
     return path
 
 
@@ -51,11 +53,23 @@ def random_condition(rng: random.Random, depth: int = 3) -> dict[str, Any]:
     if kind == "not":
         return {"op": "not", "arg": random_condition(rng, depth - 1)}
     if kind != "leaf":
-        return {"op": kind, "args": [random_condition(rng, depth - 1) for _ in range(rng.randint(1, 3))]}
+        return {
+            "op": kind,
+            "args": [random_condition(rng, depth - 1) for _ in range(rng.randint(1, 3))],
+        }
     column = rng.choice("idsb")
-    values = {"i": [3, 20.5, None], "d": [0, -1.5, 1, None], "s": ["", "ab", "b", "ä", None], "b": [True, False, None]}[column]
+    values = {
+        "i": [3, 20.5, None],
+        "d": [0, -1.5, 1, None],
+        "s": ["", "ab", "b", "ä", None],
+        "b": [True, False, None],
+    }[column]
     if rng.random() < 0.3:
-        return {"op": "in", "column": column, "values": rng.sample(values, rng.randint(1, len(values)))}
+        return {
+            "op": "in",
+            "column": column,
+            "values": rng.sample(values, rng.randint(1, len(values))),
+        }
     if column == "s" and rng.random() < 0.3:
         return compare("prefix", "s", rng.choice(["", "a", "abc"]))
     ops = ["==", "!="] if column == "b" else [">", ">=", "<", "<=", "==", "!="]
@@ -63,7 +77,9 @@ def random_condition(rng: random.Random, depth: int = 3) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_filter_is_what_spark_says(spark: SparkSession, batch: Callable, path: Path, seed: int) -> None:
+def test_filter_is_what_spark_says(
+    spark: SparkSession, batch: Callable, path: Path, seed: int
+) -> None:
     condition = random_condition(random.Random(seed))
     frame = spark.read.schema("i long, d double, s string, b boolean").json(str(path))
     expected = [row["i"] for row in frame.where(sql(condition)).collect()]
@@ -74,11 +90,15 @@ def test_filter_on_time(batch: Callable, tmp_path: Path) -> None:
     path = tmp_path / "in"
     path.write_text('{"t": 1700000000}\n{"t": 1700000001}\n')
     condition = compare(">", "_time", "2023-11-14T22:13:20Z")
-    assert [row["t"] for row in batch(path, "json", "t long", time="t", filter=condition)] == [1700000001]
+    assert [row["t"] for row in batch(path, "json", "t long", time="t", filter=condition)] == [
+        1700000001
+    ]
 
 
 def test_pruned_columns_do_not_change_the_rows(spark: SparkSession, path: Path) -> None:
-    fields = json.dumps([{"name": name, "type": kind} for name, kind in (("i", "long"), ("d", "double"))])
+    fields = json.dumps(
+        [{"name": name, "type": kind} for name, kind in (("i", "long"), ("d", "double"))]
+    )
     reader = spark.read.format("fogline").option("format", "json").option("fields", fields)
     frame = reader.option("filter", json.dumps(compare(">", "d", 0))).load(str(path))
     assert frame.count() == 15
@@ -96,7 +116,9 @@ def test_sample_is_decided_by_content(batch: Callable, stream: Callable, tmp_pat
     tenth = {row["i"] for row in batch(path, "json", "i long", sample=0.1)}
     assert 300 < len(tenth) < 500
     assert {row["i"] for row in batch(path, "json", "i long", sample=0.1, splitBytes=1000)} == tenth
-    assert {row["i"] for row in stream(path, "json", "i long", sample=0.1, maxBytesPerTrigger=20_000)} == tenth
+    assert {
+        row["i"] for row in stream(path, "json", "i long", sample=0.1, maxBytesPerTrigger=20_000)
+    } == tenth
     assert tenth < {row["i"] for row in batch(path, "json", "i long", sample=0.3)}
     other = {row["i"] for row in batch(path, "json", "i long", sample=0.1, sampleSeed=7)}
     assert len(other & tenth) < 100
@@ -139,7 +161,10 @@ def test_raw(batch: Callable, tmp_path: Path) -> None:
         ({"fields": "{}"}, "option fields: expected a JSON list"),
         ({"fields": '[{"type": "long"}]'}, "a column has no name"),
         ({"fields": '[{"name": "a", "type": "int"}]'}, "type of column a is none of"),
-        ({"fields": '[{"name": "a", "type": "long"}, {"name": "a", "type": "long"}]'}, "column a is there twice"),
+        (
+            {"fields": '[{"name": "a", "type": "long"}, {"name": "a", "type": "long"}]'},
+            "column a is there twice",
+        ),
         ({"fields": '[{"name": "_time", "type": "long"}]'}, "column _time is there twice"),
         ({"sample": "2"}, "option sample: 2 is not a number from 0 to 1"),
         ({"sample": "x"}, "option sample: x is not a number from 0 to 1"),
@@ -155,12 +180,17 @@ def test_raw(batch: Callable, tmp_path: Path) -> None:
         ({"filter": '{"op": ">", "column": "z", "value": 1}'}, "column z is not in option fields"),
         ({"filter": '{"op": ">", "column": "a"}'}, '"value" is missing'),
         ({"filter": '{"op": ">", "column": "a", "value": "x"}'}, "column a is a number"),
-        ({"filter": '{"op": "prefix", "column": "a", "value": "x"}'}, "prefix needs a string column"),
+        (
+            {"filter": '{"op": "prefix", "column": "a", "value": "x"}'},
+            "prefix needs a string column",
+        ),
         ({"filter": '{"op": "and"}'}, "need a list"),
         ({"filter": '{"op": "not"}'}, "expected an object"),
     ],
 )
-def test_wrong_options(spark: SparkSession, path: Path, options: dict[str, str], message: str) -> None:
+def test_wrong_options(
+    spark: SparkSession, path: Path, options: dict[str, str], message: str
+) -> None:
     good = {"path": str(path), "format": "json", "fields": '[{"name": "a", "type": "long"}]'}
     with pytest.raises(IllegalArgumentException) as caught:
         spark.read.format("fogline").options(**{**good, **options}).load().collect()

@@ -36,7 +36,11 @@ def wait(condition: Callable[[], bool], seconds: float = 30) -> None:
 
 
 def rejected(folder: Path) -> Rows:
-    return [json.loads(line) for file in sorted(folder.glob("*")) for line in file.read_text().splitlines()]
+    return [
+        json.loads(line)
+        for file in sorted(folder.glob("*"))
+        for line in file.read_text().splitlines()
+    ]
 
 
 def numbers(rows: Rows) -> list[int]:
@@ -44,10 +48,14 @@ def numbers(rows: Rows) -> list[int]:
 
 
 FILES = {
-    "json": b"".join(b'{"i": %d, "s": "%s"}\r\n\n' % (i, b"x" * (i % 17)) for i in range(60)) + b'[{"i": 60}, {"i": 61}]',
-    "csv": b"\xef\xbb\xbf\n\ni,s\n" + b"".join(b'%d,"%s"\n' % (i, b"," * (i % 17)) for i in range(62)),
+    "json": b"".join(b'{"i": %d, "s": "%s"}\r\n\n' % (i, b"x" * (i % 17)) for i in range(60))
+    + b'[{"i": 60}, {"i": 61}]',
+    "csv": b"\xef\xbb\xbf\n\ni,s\n"
+    + b"".join(b'%d,"%s"\n' % (i, b"," * (i % 17)) for i in range(62)),
     "cbor": b"".join(cbor2.dumps({"i": i, "s": "\n" * (i % 17)}) for i in range(62)),
-    "senml": b"".join(b'%d,{"e":[{"n":"i","v":"%d"}],"bt":%d}\n' % (i, i, 10**12 + i) for i in range(62)),
+    "senml": b"".join(
+        b'%d,{"e":[{"n":"i","v":"%d"}],"bt":%d}\n' % (i, i, 10**12 + i) for i in range(62)
+    ),
 }
 
 
@@ -62,7 +70,9 @@ def test_batch_is_whole_whatever_the_split(batch: Callable, tmp_path: Path, kind
 
 @pytest.mark.parametrize("kind", FILES)
 @pytest.mark.parametrize(("limit", "split"), [(300, 50), (700, 1), (1_000_000, 100)])
-def test_stream_is_batch(stream: Callable, tmp_path: Path, kind: str, limit: int, split: int) -> None:
+def test_stream_is_batch(
+    stream: Callable, tmp_path: Path, kind: str, limit: int, split: int
+) -> None:
     path = tmp_path / "in"
     path.write_bytes(FILES[kind])
     rows = stream(path, kind, "i long, _error", maxBytesPerTrigger=limit, splitBytes=split)
@@ -102,7 +112,11 @@ def test_restart_continues_where_it_was(stream: Callable, tmp_path: Path) -> Non
 def test_failed_batch_repeats_itself(spark: SparkSession, start: Callable, tmp_path: Path) -> None:
     path = write(tmp_path / "in", *({"i": i} for i in range(40)))
     spark.sparkContext._jvm.io.fogline.source.SampleControl.set("repeat", 0.5)
-    options = {"checkpoint": tmp_path / "kept", "control": "repeat", "rejects": tmp_path / "rejects"}
+    options = {
+        "checkpoint": tmp_path / "kept",
+        "control": "repeat",
+        "rejects": tmp_path / "rejects",
+    }
     append(path, "bad\nworse\n")
 
     class Crashing(list):  # type: ignore[type-arg]
@@ -162,18 +176,26 @@ def test_tail_of_cbor_waits_for_whole_items(stream: Callable, tmp_path: Path) ->
     path.write_bytes(item + item + item[:3])
     assert numbers(stream(path, "cbor", "i long", **kept)) == [1]
     path.with_name("in.end").touch()
-    assert [row["_error"] is None for row in stream(path, "cbor", "i long, _error", **kept)] == [False]
+    assert [row["_error"] is None for row in stream(path, "cbor", "i long, _error", **kept)] == [
+        False
+    ]
 
 
 def test_end_row_comes_once_and_last(batch: Callable, stream: Callable, tmp_path: Path) -> None:
     path = write(tmp_path / "in", *({"i": i} for i in range(4)))
     keep = {"op": "<", "column": "i", "value": 3}
-    options = {"flush": True, "filter": keep, "checkpoint": tmp_path / "kept", "maxBytesPerTrigger": 10}
+    options = {
+        "flush": True,
+        "filter": keep,
+        "checkpoint": tmp_path / "kept",
+        "maxBytesPerTrigger": 10,
+    }
     fields = "i long, _error, _raw, _hash long, _fraction double"
     rows = stream(path, "json", fields, **options)
     assert numbers(rows) == [0, 1, 2, None]
     last = {name: value for name, value in rows[-1].items() if name not in ("_time", "_batch")}
-    assert rows[-1]["_time"] == END and set(last.values()) == {None}
+    assert rows[-1]["_time"] == END
+    assert set(last.values()) == {None}
     assert stream(path, "json", fields, **options) == []
     assert numbers(batch(path, "json", "i long", flush=True)) == [0, 1, 2, 3]
 
@@ -183,7 +205,9 @@ def test_end_row_in_a_batch_of_its_own(stream: Callable, tmp_path: Path) -> None
     kept = {"checkpoint": tmp_path / "kept", "tail": True, "flush": True}
     assert numbers(stream(path, "json", "i long", **kept)) == [0]
     path.with_name("in.end").touch()
-    assert [(row["i"], row["_time"]) for row in stream(path, "json", "i long", **kept)] == [(None, END)]
+    assert [(row["i"], row["_time"]) for row in stream(path, "json", "i long", **kept)] == [
+        (None, END)
+    ]
     empty = write(tmp_path / "empty")
     assert [row["_time"] for row in stream(empty, "json", "i long", flush=True)] == [END]
 
@@ -192,11 +216,24 @@ def test_end_row_closes_windows(spark: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path / "in", *({"t": 1_700_000_000 + i} for i in range(25)))
     fields = json.dumps([{"name": "t", "type": "long"}])
     reader = spark.readStream.format("fogline").option("format", "json").option("fields", fields)
-    frame = reader.option("time", "t").option("flush", "true").option("maxBytesPerTrigger", "200").load(str(path))
-    windows = frame.withWatermark("_time", "1 second").groupBy(window("_time", "10 seconds")).count()
+    frame = (
+        reader.option("time", "t")
+        .option("flush", "true")
+        .option("maxBytesPerTrigger", "200")
+        .load(str(path))
+    )
+    windows = (
+        frame.withWatermark("_time", "1 second").groupBy(window("_time", "10 seconds")).count()
+    )
     query = windows.writeStream.format("memory").queryName("closed").outputMode("append")
-    query.option("checkpointLocation", str(tmp_path / "kept")).trigger(availableNow=True).start().awaitTermination(120)
-    assert [row["count"] for row in spark.table("closed").orderBy("window").collect()] == [10, 10, 5]
+    query.option("checkpointLocation", str(tmp_path / "kept")).trigger(
+        availableNow=True
+    ).start().awaitTermination(120)
+    assert [row["count"] for row in spark.table("closed").orderBy("window").collect()] == [
+        10,
+        10,
+        5,
+    ]
 
 
 def late_stream() -> list[dict[str, int]]:
@@ -206,7 +243,13 @@ def late_stream() -> list[dict[str, int]]:
 
 def test_late_records_are_diverted(stream: Callable, start: Callable, tmp_path: Path) -> None:
     path = write(tmp_path / "in", *late_stream())
-    options = {"time": "t", "lateness": 5000, "rejects": tmp_path / "rejects", "maxBytesPerTrigger": 1, "stream": "s"}
+    options = {
+        "time": "t",
+        "lateness": 5000,
+        "rejects": tmp_path / "rejects",
+        "maxBytesPerTrigger": 1,
+        "stream": "s",
+    }
     rows: Rows = []
     query = start(rows, path, "json", "i long", **options)
     query.awaitTermination(60)
@@ -217,15 +260,22 @@ def test_late_records_are_diverted(stream: Callable, start: Callable, tmp_path: 
         newest = max(record["t"], newest or 0)
     assert numbers(rows) == expected
     kept = rejected(tmp_path / "rejects")
-    assert sorted(json.loads(item["record"])["i"] for item in kept) == sorted(set(range(12)) - set(expected))
+    assert sorted(json.loads(item["record"])["i"] for item in kept) == sorted(
+        set(range(12)) - set(expected)
+    )
     assert {item["kind"] for item in kept} == {"late"}
     metrics = query.lastProgress["sources"][0]["metrics"]
     assert {name: int(value) for name, value in metrics.items()} == {
-        "records": 12, "bad": 0, "late": 12 - len(expected), "bytes": path.stat().st_size,
-    }  # fmt: skip
+        "records": 12,
+        "bad": 0,
+        "late": 12 - len(expected),
+        "bytes": path.stat().st_size,
+    }
 
 
-def test_nothing_is_late_within_a_batch_or_without_lateness(batch: Callable, stream: Callable, tmp_path: Path) -> None:
+def test_nothing_is_late_within_a_batch_or_without_lateness(
+    batch: Callable, stream: Callable, tmp_path: Path
+) -> None:
     path = write(tmp_path / "in", *late_stream())
     assert len(stream(path, "json", "i long", time="t", lateness=0)) == 12
     assert len(stream(path, "json", "i long", time="t", maxBytesPerTrigger=1)) == 12
@@ -248,15 +298,25 @@ def test_filtered_records_still_move_the_newest_time(stream: Callable, tmp_path:
 
 
 @pytest.mark.parametrize("split", [1, 10_000])
-def test_rejects_are_kept_once(start: Callable, batch: Callable, tmp_path: Path, split: int) -> None:
+def test_rejects_are_kept_once(
+    start: Callable, batch: Callable, tmp_path: Path, split: int
+) -> None:
     path = write(tmp_path / "in", *({"i": i} for i in range(30)))
     path.write_text(path.read_text().replace('{"i": 7}', "seven").replace('{"i": 23}', "{twenty}"))
-    options = {"rejects": tmp_path / "rejects", "stream": "my stream", "maxBytesPerTrigger": 100, "splitBytes": split}
+    options = {
+        "rejects": tmp_path / "rejects",
+        "stream": "my stream",
+        "maxBytesPerTrigger": 100,
+        "splitBytes": split,
+    }
     rows: Rows = []
     query = start(rows, path, "json", "i long", **options)
     query.awaitTermination(60)
     assert numbers(rows) == [i for i in range(30) if i not in (7, 23)]
-    assert sorted(item["record"] for item in rejected(tmp_path / "rejects")) == ["seven", "{twenty}"]
+    assert sorted(item["record"] for item in rejected(tmp_path / "rejects")) == [
+        "seven",
+        "{twenty}",
+    ]
     assert all(file.name.startswith("my_stream-in-") for file in (tmp_path / "rejects").iterdir())
     assert int(query.lastProgress["sources"][0]["metrics"]["bad"]) == 2
     assert int(query.lastProgress["sources"][0]["metrics"]["records"]) == 28

@@ -269,7 +269,7 @@ def expect_every(records: list[Record], every: int, windows: list[tuple[str, int
 @pytest.mark.parametrize("feed", [from_panes, from_records])
 def test_every_function_in_sliding_windows(spark: SparkSession, feed: Callable[..., dict[str, Any]]) -> None:
     rng = random.Random(7)
-    records = {key: random_records(rng, 150, 90) for key in ("a", "b")}
+    records = {key: random_records(rng, 120, 70) for key in ("a", "b")}
     shapes = [(6000, 0, 2000), (5000, 0, 5000), (2000, 3000, 7000), (60000, 1000, 1000), (4000, 2000, 3000)]
     nodes = [
         node("every", [feed(f, over(length), offset) for f in FORMULAS], id=i, everyMs=every)

@@ -60,6 +60,7 @@ EXPRESSIONS: list[tuple[str, Expression]] = [
     ('insight "every"', Reference("every")),
     ("insight", Metric("insight")),
     ("session + insight", Binary("+", Metric("session"), Metric("insight"))),
+    ("F(session - a)", call("F", Binary("-", Metric("session"), A))),
     ("every", Metric("every")),
     ("m * s / h", Binary("/", Binary("*", Metric("m"), Metric("s")), Metric("h"))),
     ("k + r % sample", Binary("+", Metric("k"), Binary("%", Metric("r"), Metric("sample")))),

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+from importlib import resources
+
 import pytest
+from lark import Lark, logger
 
 from fogline.language import parse
-from fogline.language.ast import Call, Condition, Expression, Function, Insight, Position, Statement
+from fogline.language.ast import (
+    Binary,
+    Call,
+    Condition,
+    Expression,
+    Function,
+    Insight,
+    Position,
+    Statement,
+)
 from tests.language.cases import CONDITIONS, EXPRESSIONS, STATEMENTS
 
 
@@ -76,8 +89,20 @@ def test_one_file_leaves_no_trace_in_the_next() -> None:
 def test_positions() -> None:
     file = parse("s = STREAM FROM m();\n  i = COMPUTE a +\n\tAVG(b, 10 s)")
     assert file.insights[0].at == Position(2, 3)
-    sum_ = file.insights[0].expression
-    assert sum_.at == Position(2, 15)
-    average = sum_.right  # type: ignore[union-attr]
-    assert average.at == Position(3, 2)
-    assert average.window.at == Position(3, 9)
+    total = file.insights[0].expression
+    assert total.at == Position(2, 15)
+    assert isinstance(total, Binary)
+    assert total.right.at == Position(3, 2)
+    assert isinstance(total.right, Call)
+    assert total.right.window is not None
+    assert total.right.window.at == Position(3, 9)
+
+
+def test_the_grammar_has_only_the_conflicts_it_means(caplog: pytest.LogCaptureFixture) -> None:
+    grammar = resources.files("fogline.language").joinpath("grammar.lark").read_text("utf-8")
+    with caplog.at_level(logging.DEBUG, logger="lark"):
+        logger.addHandler(caplog.handler)
+        Lark(grammar, start="file", parser="lalr", debug=True)
+        logger.removeHandler(caplog.handler)
+    found = {m.split(":")[0] for m in caplog.messages if "conflict" in m.lower()}
+    assert found == {f"Shift/Reduce conflict for terminal {word}" for word in ("_AND", "BY")}

@@ -37,7 +37,9 @@ def load_query(path: Path, settings: Settings) -> LoadedQuery:
 def read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            return file.read(_MOST_BYTES).decode("utf-8")
+            data = file.read(_MOST_BYTES)
+        whole = len(data) < _MOST_BYTES  # else it may end within a character, and is refused anyway
+        return data.decode("utf-8", "strict" if whole else "replace")
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

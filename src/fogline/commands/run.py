@@ -124,9 +124,7 @@ def _inputs(
     if options.source is not None:
         path = _existing(Path(options.source), "--input")
         return dict.fromkeys(streams, replace(common, path=path))
-    return {
-        name: replace(common, path=_own_path(stream)) for name, stream in streams.items()
-    }
+    return {name: replace(common, path=_own_path(stream)) for name, stream in streams.items()}
 
 
 def _feed_from_stdin(spool: Spool) -> None:
@@ -139,7 +137,7 @@ def _feed_from_stdin(spool: Spool) -> None:
 def _own_path(stream: StreamSource) -> Path:
     if stream.provider != "file":
         raise UsageError(
-            f"stream {stream.name} comes from {stream.provider}, which this command cannot read yet",
+            f"stream {stream.name} comes from {stream.provider}, which cannot be read live yet",
             "replay a file in its place: --input FILE",
         )
     return _existing(Path(str(stream.parameter("path"))), f"stream {stream.name}")

@@ -31,7 +31,9 @@ class Screen:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
         return None
@@ -81,11 +83,15 @@ class LiveScreen(Screen):
         self._insights = insights
         self._latest: dict[str, list[Result]] = {name: [] for name in insights}
         self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
         )
         self._task = self._bar.add_task("", total=total_bytes)
         self._live = Live(
-            console=Console(), refresh_per_second=4, get_renderable=self._render,
+            console=Console(),
+            refresh_per_second=4,
+            get_renderable=self._render,
             vertical_overflow="ellipsis",
         )
 
@@ -94,7 +100,9 @@ class LiveScreen(Screen):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
         self._live.stop()

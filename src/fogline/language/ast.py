@@ -196,6 +196,9 @@ class Options(Node):
     radius: float | None = None
 
 
+NO_OPTIONS = Options()
+
+
 @dataclass(frozen=True, slots=True)
 class Stream(Node):
     name: str
@@ -209,7 +212,7 @@ class Insight(Node):
     keys: tuple[Key, ...] = ()
     when: Condition | None = None
     every: Interval | None = None
-    options: Options = Options()
+    options: Options = NO_OPTIONS
     to: Provider | None = None
 
 

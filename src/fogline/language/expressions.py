@@ -108,8 +108,8 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return literals.span(sign[0] if sign else None, amount, unit)
 
     def session(self, children: Children) -> SessionWindow:
-        word, gap = children
-        return literals.session(gap, position(word))
+        word, amount, unit = children
+        return literals.session(literals.span(None, amount, unit), position(word))
 
     def keyed_call(self, children: Children) -> Part:
         call, _, keys = children

@@ -219,4 +219,3 @@ class Analysis:
             self.problems.add("PROVIDER", f"results cannot go TO {to.name}", to, "mqtt(topic=…)")
         elif not isinstance(to.get("topic"), str):
             self.problems.add("PARAMETER", 'TO mqtt needs topic="…"', to)
-

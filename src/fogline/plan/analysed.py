@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fogline.language.ast import Options, Provider, TimeWindow
+from fogline.language.ast import NO_OPTIONS, Options, Provider, TimeWindow
 from fogline.plan.expressions import Aggregate, Expr, Field, aggregates, transform
 from fogline.plan.operators import Key, Sampling, Trigger
 
@@ -24,7 +24,7 @@ class Analysed:
     per_record: bool = False
     origins: tuple[str, ...] = ()
     extras: tuple[tuple[str, Expr], ...] = ()
-    options: Options = Options()
+    options: Options = NO_OPTIONS
     sampling: Sampling | None = None
     to: Provider | None = None
     hidden: bool = False

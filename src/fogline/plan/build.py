@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fogline.language.ast import QueryFile
 from fogline.language.parser import parse
+from fogline.model.streams import STRING, StreamSource
 from fogline.plan.analyse import DEFAULT_RETENTION_MS, analyse, refuse_functions
 from fogline.plan.analysed import Analysed
 from fogline.plan.catalog import Catalog, FunctionLoader
@@ -23,7 +24,6 @@ from fogline.plan.expressions import (
     both,
     conjuncts,
 )
-from fogline.model.streams import STRING, StreamSource
 from fogline.plan.operators import (
     Emit,
     Evaluate,

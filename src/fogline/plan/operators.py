@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from fogline.language.ast import EventWindow, Options, Provider, SessionWindow, TimeWindow
+from fogline.language.ast import (
+    NO_OPTIONS,
+    EventWindow,
+    Options,
+    Provider,
+    SessionWindow,
+    TimeWindow,
+)
 from fogline.model.streams import StreamSource
 from fogline.plan.expressions import Aggregate, Expr, Field
 
@@ -141,15 +148,13 @@ class Emit:
 
     name: str
     input: Operator
-    options: Options = Options()
+    options: Options = NO_OPTIONS
     sampling: Sampling | None = None
     to: Provider | None = None
     hidden: bool = False
 
 
-Operator = (
-    Scan | Feed | Requery | Filter | Sample | Window | Panes | Combine | Evaluate | Emit
-)
+Operator = Scan | Feed | Requery | Filter | Sample | Window | Panes | Combine | Evaluate | Emit
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ that must see records in order keep the records themselves (`events`).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fogline.errors import PlanError
 from fogline.language.ast import EventWindow, TimeWindow
 from fogline.plan.expressions import (
@@ -76,7 +78,8 @@ def partials_of(aggregate: Aggregate) -> tuple[Partial, ...]:
 def event_inputs_of(aggregate: Aggregate) -> tuple[Expr, ...]:
     inputs = inputs_of_aggregate(aggregate)
     if aggregate.function.startswith(_WEIGHED):
-        return (*_weights(inputs[0]), *inputs)
+        assert isinstance(inputs[0], Guarded)
+        return (*inputs, replace(inputs[0], value=FRACTION))
     return inputs[1:] if aggregate.function == "SLOPE" else inputs
 
 

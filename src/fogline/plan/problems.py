@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from fogline.errors import Problem, QueryError
+from fogline.errors import Problem, QueryError, cut_before
 from fogline.language.ast import Node
 
 
@@ -19,7 +19,7 @@ class Problems:
     def add(self, code: str, message: str, node: Node, hint: str = "") -> None:
         line, column = node.at.line, node.at.column
         source = self._lines[line - 1] if 0 < line <= len(self._lines) else ""
-        start = max(0, column - 80)
+        start = cut_before(column)
         shown = source[start : start + 120].replace("\t", " ")
         problem = Problem(code, message, line, column, shown, hint)
         if problem not in self._found:
@@ -34,7 +34,7 @@ class Problems:
         return len(self._found)
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818 - not an error of the program
     """Inside the analysis: this statement has a problem that was recorded; go on with the next."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fogline.language.ast import Options, Provider, TimeWindow
+from fogline.language.ast import NO_OPTIONS, Options, Provider, TimeWindow
 from fogline.plan.expressions import Aggregate, Expr, Running, aggregates
 from fogline.plan.operators import (
     Combine,
@@ -53,7 +53,7 @@ class Output:
     condition: Expr | None
     trigger: Trigger
     extras: tuple[tuple[str, Expr], ...] = ()
-    options: Options = Options()
+    options: Options = NO_OPTIONS
     sampling: Sampling | None = None
     to: Provider | None = None
     hidden: bool = False

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+
 from fogline.language import ast
 from fogline.language.functions import Kind, Result, lookup
 from fogline.model.streams import NUMBER, STRING, StreamSource
 from fogline.plan.analysed import Analysed
 from fogline.plan.context import Context
 from fogline.plan.expressions import (
+    LIST,
     AnyOf,
     Apply,
     Arithmetic,
@@ -83,7 +85,7 @@ class Records:
             if not insight.per_record:
                 return name
         hint = did_you_mean(name, self.catalog.names())
-        self.analysis.refuse("UNKNOWN_STREAM", f"there is no stream {name}", node, hint)
+        return self.analysis.refuse("UNKNOWN_STREAM", f"there is no stream {name}", node, hint)
 
     def _owner(self, metric: ast.Metric) -> str:
         streams = self.catalog.streams
@@ -197,26 +199,33 @@ class Records:
             if insight.per_record:
                 value = insight.value
                 return Guarded(insight.condition, value) if insight.condition else value
-            return Field("value")
+            return self._result(insight, node)
         fields = [self._field(name, origin, node, expected) for origin in origins]
         return fields[0] if fields else Field(name, _default_type(expected))
 
-    def _field(
-        self, name: str, origin: str, node: ast.Node, expected: str | None
-    ) -> Field:
+    def _field(self, name: str, origin: str, node: ast.Node, expected: str | None) -> Field:
         if origin in self.catalog.streams:
             return self._stream_field(self.catalog.streams[origin], name, node, expected)
-        insight = self.analysis.insight(origin, node) if origin in self.catalog.insights else (
-            self.analysis.done[origin]
+        insight = (
+            self.analysis.insight(origin, node)
+            if origin in self.catalog.insights
+            else (self.analysis.done[origin])
         )
         if name in (origin, "value"):
-            return Field("value")
+            return self._result(insight, node)
         for key in insight.keys:
             if key.name == name:
                 return Field(name, key.expression.type)
         known = [*(k.name for k in insight.keys), "value"]
         hint = did_you_mean(name, known)
-        self.analysis.refuse("UNKNOWN_METRIC", f"{origin} has no {name}", node, hint)
+        return self.analysis.refuse("UNKNOWN_METRIC", f"{origin} has no {name}", node, hint)
+
+    def _result(self, insight: Analysed, node: ast.Node) -> Field:
+        """The value of another insight's results."""
+        if insight.value.type == LIST:
+            message = f"{insight.name} gives lists, and a number is needed"
+            self.analysis.refuse("TYPE", message, node)
+        return Field("value")
 
     def _stream_field(
         self, stream: StreamSource, name: str, node: ast.Node, expected: str | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+
 from fogline.language import ast
 from fogline.language.functions import Kind, Result, known_names, lookup
 from fogline.model.streams import NUMBER, STRING
@@ -37,17 +38,13 @@ _SCALED = {"COUNT", "SUM", "RUNNING_COUNT"}
 
 
 class Scope:
-    def __init__(
-        self, analysis: Context, insight: ast.Insight, sampling: Sampling | None
-    ) -> None:
+    def __init__(self, analysis: Context, insight: ast.Insight, sampling: Sampling | None) -> None:
         self.analysis = analysis
         self.insight = insight
         self.sampling = sampling
         self.records = Records(analysis)
         self._nested = 0
-        self._calls = [
-            c for c in calls_in(insight.expression, insight.when) if self._signature(c)
-        ]
+        self._calls = [c for c in calls_in(insight.expression, insight.when) if self._signature(c)]
         self._inlined = self._inlined_insights()
         self.trigger = self._find_trigger()
         self.per_record = not self._calls and not self._inlined and insight.every is None
@@ -79,9 +76,7 @@ class Scope:
 
     def _find_trigger(self) -> Trigger:
         every = self.insight.every
-        sessions = {
-            c.window for c in self._calls if isinstance(c.window, ast.SessionWindow)
-        }
+        sessions = {c.window for c in self._calls if isinstance(c.window, ast.SessionWindow)}
         if sessions:
             return self._session_trigger(sessions)
         if every is not None:
@@ -150,9 +145,7 @@ class Scope:
         if len(kinds) > 1:
             self._refuse_keys(sources[0])
         if sources and (sources[0].level or not sources[0].per_record) and not self._inlines():
-            return tuple(
-                Key(k.name, Field(k.name, k.expression.type)) for k in sources[0].keys
-            )
+            return tuple(Key(k.name, Field(k.name, k.expression.type)) for k in sources[0].keys)
         return sources[0].keys if sources else ()
 
     def _inlines(self) -> bool:
@@ -180,7 +173,7 @@ class Scope:
         return tuple(found)
 
     def _leaf_calls(self) -> list[ast.Call]:
-        return [c for c in self._calls] + [
+        return list(self._calls) + [
             inner
             for call in self._calls
             for argument in call.arguments
@@ -296,9 +289,7 @@ class Scope:
         if call.keys and tuple(_key_names(call.keys)) != tuple(k.name for k in self.keys):
             message = f"the keys of {call.function} are not those of the insight"
             self.analysis.refuse("KEYS", message, call, "write BY once, at the end")
-        origins = tuple(
-            dict.fromkeys(o for a in call.arguments for o in self.records.origins(a))
-        )
+        origins = self._shared_origins(call)
         if not origins:
             self.analysis.refuse("CONSTANT", f"{call.function} reads no metric", call)
         arguments = tuple(self._argument(a, origins, signature.any_type) for a in call.arguments)
@@ -307,6 +298,16 @@ class Scope:
         return self._make(
             signature.name, arguments, parameters, window, offset, condition, origins, kind
         )
+
+    def _shared_origins(self, call: ast.Call) -> tuple[str, ...]:
+        """Where all arguments come from: two values of one record have one origin."""
+        found = {o for a in call.arguments if (o := self.records.origins(a))}
+        if len(found) > 1:
+            names = " and ".join(sorted(", ".join(origins) for origins in found))
+            message = f"one function cannot read both {names}"
+            hint = "compute one of them as an insight of its own"
+            self.analysis.refuse("UNSUPPORTED", message, call, hint)
+        return next(iter(found), ())
 
     def _call_condition(self, call: ast.Call, origins: tuple[str, ...]) -> Expr | None:
         if call.condition is None:
@@ -391,7 +392,7 @@ class Scope:
         self._nested += 1
         argument = call.arguments[0]
         own = next((c.keys for c in calls_in(argument, None) if c.keys), ())
-        names = {n for n in _key_names(own)}
+        names = set(_key_names(own))
         extra = tuple(k for k in self.insight.keys if _key_name(k) not in names)
         hidden = ast.Insight(
             name=f"{self.insight.name}/inner{self._nested}",
@@ -402,10 +403,19 @@ class Scope:
             at=self.insight.at,
         )
         inner = self.analysis.nested(hidden)
+        if inner.value.type == LIST:
+            self.analysis.refuse("TYPE", f"{call.function} needs numbers, not lists", call)
         kind = LIST if function in ("TOP_K", "HISTOGRAM", "OUTLIER_DETECTION") else NUMBER
         labelled = function == "TOP_K"
         return self._make(
-            function, (Field("value"),), parameters, window, offset, None, (inner.name,), kind,
+            function,
+            (Field("value"),),
+            parameters,
+            window,
+            offset,
+            None,
+            (inner.name,),
+            kind,
             labelled,
         )
 

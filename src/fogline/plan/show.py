@@ -161,8 +161,8 @@ def show_operator(operator: Operator) -> str:
             listed = ", ".join(show(a) for a in aggregates)
             return f"Combine every {show_window(trigger)}: {listed}"
         case Evaluate():
-            condition = f" when {show(operator.condition)}" if operator.condition else ""
-            return f"Evaluate {show(operator.value)}{_keys(operator.keys)}{condition}"
+            shown = f" when {show(operator.condition)}" if operator.condition else ""
+            return f"Evaluate {show(operator.value)}{_keys(operator.keys)}{shown}"
         case Emit():
             return f"Emit {operator.name}{' (hidden)' if operator.hidden else ''}"
 

@@ -28,6 +28,7 @@ from fogline.spark.sampling import LiveSampling
 from fogline.spark.scan import Input
 
 OnResults = Callable[[Sequence[Result]], None]
+_POLL_SECONDS = 0.1
 _END_OF_STREAM = "999"
 """Watermarks in the years 9990 to 9999 mean that the last record has been seen."""
 
@@ -55,9 +56,7 @@ def run_batch(
 def collect(frame: DataFrame) -> list[Result]:
     """The results of one batch, ordered by window, insight and key."""
     value = F.coalesce(F.col("text"), F.col("value").cast("string")).alias("shown")
-    table: pa.Table = frame.select(
-        "insight", "end", "key", value, "record", "fraction"
-    ).toArrow()
+    table: pa.Table = frame.select("insight", "end", "key", value, "record", "fraction").toArrow()
     table = table.sort_by([("end", "ascending"), ("insight", "ascending"), ("key", "ascending")])
     columns = [column.to_pylist() for column in table.columns]
     return [Result(*row) for row in zip(*columns, strict=True)]
@@ -90,8 +89,7 @@ class StreamRun:
         self._folder = Path(tempfile.mkdtemp(prefix="fogline-run-", dir=scratch))
         compiled = compile_program(spark, program, inputs, streaming=True, functions=functions)
         self._queries = {
-            name: self._start(name, frame, available_now)
-            for name, frame in compiled.frames.items()
+            name: self._start(name, frame, available_now) for name, frame in compiled.frames.items()
         }
 
     def __enter__(self) -> StreamRun:
@@ -167,7 +165,7 @@ class StreamRun:
                 return False
             if on_tick:
                 on_tick()
-            next(iter(self._queries.values())).awaitTermination(0.1)
+            time.sleep(_POLL_SECONDS)
         return True
 
     def stop(self) -> None:

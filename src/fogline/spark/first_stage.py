@@ -7,7 +7,6 @@ the input the second stage expects.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -24,7 +23,9 @@ from fogline.spark.scan import Table, before_end, time_millis
 _NAN = float("nan")
 
 
-def to_panes(table: Table, channels: tuple[Channel, ...], layout: Layout, pane_ms: int) -> DataFrame:
+def to_panes(
+    table: Table, channels: tuple[Channel, ...], layout: Layout, pane_ms: int
+) -> DataFrame:
     """Rows of (channel, key, pane, nums, lists, blobs, pass, _time)."""
     rows = _channel_rows(table, channels, layout)
     keys = [f"k{i}" for i in range(layout.keys)]

@@ -1,4 +1,4 @@
-"""Declared functions as Spark functions: the operator's Python, Arrow-batched, numbers in and out."""
+"""Declared functions as Spark functions: the operator's Python, Arrow-batched, numbers only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def spark_functions(functions: UserFunctions) -> Functions:
         function = functions.load(target)
         module = functions.module(target.split(":")[0])
         sys.modules[module.__name__] = module
-        cloudpickle.register_pickle_by_value(module)
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
         def call(*arguments: Any) -> float | None:
             if any(a is None for a in arguments):

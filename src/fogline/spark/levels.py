@@ -58,7 +58,10 @@ def _row(
 ) -> Column:
     pane = F.floor(F.col("t") / pane_ms).cast("bigint") * pane_ms
     return F.struct(
-        channel.alias("channel"), key.alias("key"), pane.alias("pane"), *arrays,
+        channel.alias("channel"),
+        key.alias("key"),
+        pane.alias("pane"),
+        *arrays,
         passed.alias("pass"),
     )
 

@@ -9,5 +9,5 @@ from pyspark.sql import DataFrame
 
 def physical_plan(frame: DataFrame) -> str:
     """The physical plan as Spark formats it, with nothing executed."""
-    execution: Any = frame._jdf.queryExecution()  # type: ignore[operator]
+    execution: Any = frame._jdf.queryExecution()
     return str(execution.executedPlan().toString()).rstrip()

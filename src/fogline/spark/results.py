@@ -46,7 +46,14 @@ def evaluate_windows(
     through = F.col("node") == HANDED_THROUGH
     ends = F.when(through, F.array(F.lit(0).cast("bigint"))).otherwise(F.col("ends"))
     exploded = windows.select(
-        "node", "key", "starts", "counts", "values", "texts", "pass", "_time",
+        "node",
+        "key",
+        "starts",
+        "counts",
+        "values",
+        "texts",
+        "pass",
+        "_time",
         F.posexplode(ends).alias("pos", "end"),
     )
     chosen = F.when(through, F.array(F.from_json("pass", COLUMNS)))
@@ -64,7 +71,7 @@ def _result(
     width = len(aggregates)
 
     def cell(column: str, aggregate: Aggregate) -> Column:
-        index = F.col("pos") if column == "counts" else F.col("pos") * width + aggregates.index(aggregate)
+        index = F.col("pos") * width + aggregates.index(aggregate)
         return F.get(F.col(column), index)
 
     def aggregate_value(aggregate: Aggregate) -> Column:
@@ -201,17 +208,22 @@ def output_records(results: DataFrame, program: Program, numbers: dict[str, int]
     error = F.when(
         F.col("error").isNotNull(), F.concat(F.lit(',"error":'), F.col("error").cast("string"))
     ).otherwise(F.lit(""))
-    sampled = F.when(
-        F.col("fraction").isNotNull(), F.lit(',"sampled":true')
-    ).otherwise(F.lit(""))
+    sampled = F.when(F.col("fraction").isNotNull(), F.lit(',"sampled":true')).otherwise(F.lit(""))
     record = F.concat(
         F.get(F.map_values(heads), F.lit(0)) if len(shown) == 1 else heads[F.col("output")],
-        F.lit('"window":{"start":"'), iso_time("start"),
-        F.lit('","end":"'), iso_time("end"),
-        F.lit('"},"keys":'), F.col("key"),
-        F.lit(',"value":'), value,
-        F.lit(',"count":'), F.col("count").cast("string"),
-        sampled, error, tails[F.col("output")],
+        F.lit('"window":{"start":"'),
+        iso_time("start"),
+        F.lit('","end":"'),
+        iso_time("end"),
+        F.lit('"},"keys":'),
+        F.col("key"),
+        F.lit(',"value":'),
+        value,
+        F.lit(',"count":'),
+        F.col("count").cast("string"),
+        sampled,
+        error,
+        tails[F.col("output")],
     )
     return named.select(names[F.col("output")].alias("insight"), "*", record.alias("record"))
 

@@ -101,7 +101,7 @@ def _read(
     if not ordered:
         options.pop("lateness", None)
     reader: Any = (spark.readStream if streaming else spark.read).format("fogline")
-    frame = reader.options(**options).load()
+    frame: DataFrame = reader.options(**options).load()
     if streaming and ordered:
         frame = frame.withWatermark(_TIME, f"{stream.lateness_ms} milliseconds")
     own = _leaves(columns, (stream.name,), functions)

@@ -20,7 +20,7 @@ def to_windows(panes: DataFrame, level: Level, layout: Layout, pane_ms: int) -> 
     spark = panes.sparkSession
     text = json.dumps(stage_spec(level, layout, pane_ms))
     jvm: Any = _jvm(spark)
-    stage = jvm.io.fogline.stage.KeyedStage.apply(panes._jdf, text)  # type: ignore[operator]
+    stage = jvm.io.fogline.stage.KeyedStage.apply(panes._jdf, text)
     return DataFrame(stage, spark)
 
 

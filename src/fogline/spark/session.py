@@ -1,4 +1,4 @@
-"""One Spark session with what Fogline needs: the connector, UTC, RocksDB state, no console noise."""
+"""One Spark session with what Fogline needs: the connector, UTC, RocksDB state, no noise."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ _NOISE = (
     b"Setting default log level",
     b"To adjust logging level",
     b"Using Spark's default log4j profile",
+    b"Warning: Java versions > Java 11 can only operate in restricted mode",
 )
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -49,7 +50,8 @@ def open_session(settings: Settings, name: str = "fogline") -> SparkSession:
 def _launch(conf: SparkConf) -> JavaGateway:
     """The JVM, with what it says at every start kept from standard error."""
     reader, writer = os.pipe()
-    gateway = launch_gateway(conf, popen_kwargs={"stderr": writer, "stdin": subprocess.PIPE})
+    options = {"stderr": writer, "stdin": subprocess.PIPE}
+    gateway: JavaGateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
     os.close(writer)
     threading.Thread(target=_pass_on, args=(reader,), daemon=True, name="spark-stderr").start()
     return gateway

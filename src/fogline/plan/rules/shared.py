@@ -96,9 +96,7 @@ def scan_below(operator: Operator) -> Scan | None:
     return operator if isinstance(operator, Scan) else None
 
 
-def change_scans(
-    plan: Plan, per_record: bool, change: Callable[[Operator], Operator]
-) -> Plan:
+def change_scans(plan: Plan, per_record: bool, change: Callable[[Operator], Operator]) -> Plan:
     """Changes what stands directly under the windows, or under the per-record insights."""
 
     def visit(operator: Operator) -> Operator:

@@ -2,18 +2,17 @@ package io.fogline.decode;
 
 import java.io.Serializable;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
 
 /**
  * The asked-for names of one level of a record, found by their bytes without making a string. An
  * entry has a slot for its value (or -1) and the names asked for inside it (or null).
  */
 public final class FieldTree implements Serializable {
-    private final List<byte[]> names = new ArrayList<>();
-    private final List<FieldTree> children = new ArrayList<>();
+    private byte[][] names = new byte[4][];
+    private FieldTree[] children = new FieldTree[4];
     private int[] slots = new int[4];
+    private int count;
     private int[] table = new int[16];
 
     public FieldTree() {
@@ -25,7 +24,7 @@ public final class FieldTree implements Serializable {
         int mask = table.length - 1;
         int at = hash(bytes, offset, length) & mask;
         for (int entry = table[at]; entry >= 0; at = (at + 1) & mask, entry = table[at]) {
-            byte[] name = names.get(entry);
+            byte[] name = names[entry];
             if (name.length == length && Arrays.equals(bytes, offset, offset + length, name, 0, length)) {
                 return entry;
             }
@@ -43,7 +42,7 @@ public final class FieldTree implements Serializable {
     }
 
     public FieldTree child(int entry) {
-        return children.get(entry);
+        return children[entry];
     }
 
     /** The slot of a name at this level, or -1. */
@@ -57,10 +56,10 @@ public final class FieldTree implements Serializable {
     }
 
     FieldTree childOf(int entry) {
-        if (children.get(entry) == null) {
-            children.set(entry, new FieldTree());
+        if (children[entry] == null) {
+            children[entry] = new FieldTree();
         }
-        return children.get(entry);
+        return children[entry];
     }
 
     /** The entry of this name, made where it is not there yet. */
@@ -69,23 +68,24 @@ public final class FieldTree implements Serializable {
         if (found >= 0) {
             return found;
         }
-        int entry = names.size();
+        int entry = count++;
         if (entry == slots.length) {
             slots = Arrays.copyOf(slots, 2 * entry);
+            names = Arrays.copyOf(names, 2 * entry);
+            children = Arrays.copyOf(children, 2 * entry);
         }
         slots[entry] = -1;
-        names.add(name.getBytes(StandardCharsets.UTF_8));
-        children.add(null);
+        names[entry] = name.getBytes(StandardCharsets.UTF_8);
         rebuild();
         return entry;
     }
 
     private void rebuild() {
-        int size = Integer.highestOneBit(Math.max(4, names.size())) * 4;
+        int size = Integer.highestOneBit(Math.max(4, count)) * 4;
         table = new int[size];
         Arrays.fill(table, -1);
-        for (int entry = 0; entry < names.size(); entry++) {
-            byte[] name = names.get(entry);
+        for (int entry = 0; entry < count; entry++) {
+            byte[] name = names[entry];
             int at = hash(name, 0, name.length) & (size - 1);
             while (table[at] >= 0) {
                 at = (at + 1) & (size - 1);

@@ -16,7 +16,7 @@ final class LineMessages implements Messages {
     private final RandomAccessFile file;
     private final Slice slice;
     /** One byte longer than what is ever filled, for the terminator of the last line. */
-    private byte[] buffer = new byte[BLOCK + 1];
+    private byte[] buffer;
     private int filled;
     private int nextLine;
     private long bufferPosition;
@@ -30,6 +30,7 @@ final class LineMessages implements Messages {
         this.slice = slice;
         this.file = new RandomAccessFile(slice.path(), "r");
         this.bufferPosition = slice.start();
+        this.buffer = new byte[(int) Math.min(BLOCK, Math.max(64, slice.end() - slice.start())) + 1];
         file.seek(slice.start());
         if (slice.start() == 0) {
             fill();
@@ -86,8 +87,8 @@ final class LineMessages implements Messages {
     /** Moves the unfinished line to the front and reads on behind it; false at the end of the slice. */
     private boolean fill() throws IOException {
         int kept = filled - nextLine;
-        if (kept + BLOCK / 2 > buffer.length) {
-            buffer = Arrays.copyOfRange(buffer, nextLine, nextLine + Math.max(2 * buffer.length, kept + BLOCK));
+        if (kept > buffer.length / 2) {
+            buffer = Arrays.copyOfRange(buffer, nextLine, nextLine + 2 * buffer.length);
         } else {
             System.arraycopy(buffer, nextLine, buffer, 0, kept);
         }

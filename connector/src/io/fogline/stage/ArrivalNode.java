@@ -27,9 +27,11 @@ final class ArrivalNode implements Node {
     @Override
     public void add(Pane pane) {
         Records records = pane.records();
+        int[] order = records.orderedBy(inputs);
         for (int i = 0; i < records.size(); i++) {
-            if (records.hasAny(i, inputs)) {
-                add(records, i);
+            int record = order == null ? i : order[i];
+            if (records.hasAny(record, inputs)) {
+                add(records, record);
             }
         }
         findExpiry();
@@ -43,13 +45,13 @@ final class ArrivalNode implements Node {
             return;
         }
         double time = records.time(record);
-        long end = (long) Math.floor(time);
         long micros = RecordPart.micros(time);
+        long end = Math.floorDiv(micros + 1, 1000L); // a result stands 1 µs before the end of its window
         results.open(end - reach, end);
         for (int i = 0; i < parts.size(); i++) {
             parts.get(i).evaluate(micros, results);
         }
-        if (results.count() > 0) {
+        if (results.hasRecords()) {
             results.keep();
         }
     }

@@ -7,8 +7,8 @@ import java.util.Arrays;
 
 /**
  * OUTLIER_DETECTION(k, r): records with fewer than k others within distance r, by time and value.
- * One without any other within r is isolated; else it is in a cluster, whose size is the number of
- * outliers that hang together in steps of at most r. Empty text when there are none. Linear in the
+ * Outliers that hang together in steps of at most r are a cluster, whose size is told; one that hangs
+ * together with no other is isolated, of size 1. Empty text when there are none. Linear in the
  * window once it is sorted.
  */
 final class Outliers implements ListFunction {
@@ -83,7 +83,7 @@ final class Outliers implements ListFunction {
             ISO.formatTo(Instant.ofEpochMilli(Math.floorDiv(sorted.time(found[i]), 1000L)), text);
             text.append("\", \"value\": ").append(Numbers.text(sorted.value(found[i])))
                     .append(", \"neighbours\": ").append(neighbours[i])
-                    .append(", \"kind\": \"").append(neighbours[i] == 0 ? "isolated" : "cluster")
+                    .append(", \"kind\": \"").append(sizes[i] == 1 ? "isolated" : "cluster")
                     .append("\", \"size\": ").append(sizes[i]).append('}');
         }
         return text.append(']').toString();

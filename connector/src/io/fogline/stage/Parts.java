@@ -60,7 +60,7 @@ final class Parts {
                 case EVENTS -> {
                     List<RecordPart> records = new ArrayList<>();
                     parts.record(aggregate, records);
-                    records.forEach(part -> made.add(parts.running(new RunningWindow.OfRecords(part), aggregate)));
+                    records.forEach(part -> made.add(parts.running(new RunningWindow.OfRecords(part, aggregate.inputs()), aggregate)));
                 }
                 default -> throw refused(node, aggregate);
             }
@@ -126,7 +126,7 @@ final class Parts {
         } else if (Functions.isSketch(aggregate)) {
             made.add(running(new RunningWindow.OfPanes<>(new SketchFold(aggregate, channel)), aggregate));
         } else if (ordered != null) {
-            made.add(running(new RunningWindow.OfRecords(new OrderedPart(ordered, aggregate)), aggregate));
+            made.add(running(new RunningWindow.OfRecords(new OrderedPart(ordered, aggregate), aggregate.inputs()), aggregate));
         } else {
             throw notRunning(aggregate);
         }

@@ -95,6 +95,27 @@ final class Records {
         return all;
     }
 
+    /**
+     * Positions in order of time, ties by these inputs in this order, so that what a node sees does not
+     * depend on inputs that only others ask for; null when they stand in that order already.
+     */
+    int[] orderedBy(int[] which) {
+        for (int i = 1; i < times.length; i++) {
+            if (compare(i - 1, i, which) > 0) {
+                return Order.sorted(times.length, (a, b) -> compare(a, b, which));
+            }
+        }
+        return null;
+    }
+
+    private int compare(int a, int b, int[] which) {
+        int order = Double.compare(times[a], times[b]);
+        for (int i = 0; order == 0 && i < which.length; i++) {
+            order = Double.compare(inputs[which[i]][a], inputs[which[i]][b]);
+        }
+        return order;
+    }
+
     private int compare(int a, int b) {
         int order = Double.compare(times[a], times[b]);
         for (int input = 0; order == 0 && input < inputs.length; input++) {

@@ -17,7 +17,7 @@ final class Results {
     private final List<ResultRow> full = new ArrayList<>();
     private long[] starts = new long[4];
     private long[] ends = new long[4];
-    private long[] counts = new long[4];
+    private long[] counts;
     private double[] values;
     private String[] texts;
     private int size;
@@ -26,6 +26,7 @@ final class Results {
         this.node = node;
         this.width = width;
         this.hasTexts = hasTexts;
+        counts = new long[4 * width];
         values = new double[4 * width];
         texts = new String[hasTexts ? 4 * width : 0];
     }
@@ -37,7 +38,7 @@ final class Results {
         }
         starts[size] = start;
         ends[size] = end;
-        counts[size] = 0;
+        Arrays.fill(counts, size * width, (size + 1) * width, 0);
         Arrays.fill(values, size * width, (size + 1) * width, Double.NaN);
         if (hasTexts) {
             Arrays.fill(texts, size * width, (size + 1) * width, null);
@@ -50,17 +51,22 @@ final class Results {
 
     void set(int column, double value, double count) {
         values[size * width + column] = value;
-        counts[size] = Math.max(counts[size], Math.round(count));
+        counts[size * width + column] = Math.round(count);
     }
 
     void set(int column, String text, double count) {
         texts[size * width + column] = text;
-        counts[size] = Math.max(counts[size], Math.round(count));
+        counts[size * width + column] = Math.round(count);
     }
 
-    /** Number of records behind the open evaluation so far. */
-    long count() {
-        return counts[size];
+    /** Whether any record is behind the open evaluation so far. */
+    boolean hasRecords() {
+        for (int i = size * width; i < (size + 1) * width; i++) {
+            if (counts[i] > 0) {
+                return true;
+            }
+        }
+        return false;
     }
 
     void keep() {
@@ -74,7 +80,7 @@ final class Results {
         int room = Math.min(size * 2, ROW);
         starts = Arrays.copyOf(starts, room);
         ends = Arrays.copyOf(ends, room);
-        counts = Arrays.copyOf(counts, room);
+        counts = Arrays.copyOf(counts, room * width);
         values = Arrays.copyOf(values, room * width);
         texts = Arrays.copyOf(texts, hasTexts ? room * width : 0);
     }
@@ -84,7 +90,7 @@ final class Results {
         row.setNode(node);
         row.setStarts(Arrays.copyOf(starts, size));
         row.setEnds(Arrays.copyOf(ends, size));
-        row.setCounts(Arrays.copyOf(counts, size));
+        row.setCounts(Arrays.copyOf(counts, size * width));
         row.setValues(Arrays.copyOf(values, size * width));
         if (hasTexts) {
             row.setTexts(Arrays.copyOf(texts, size * width));

@@ -115,14 +115,15 @@ final class RunningWindow extends CellWindow {
         }
     }
 
-    /** A part that is given the records of each pane one by one. */
-    record OfRecords(RecordPart part) implements Inner {
+    /** A part that is given the records of each pane one by one; its own inputs order equal times. */
+    record OfRecords(RecordPart part, int[] inputs) implements Inner {
         @Override
         public boolean add(Pane pane) {
             Records records = pane.records();
+            int[] order = records.orderedBy(inputs);
             boolean any = false;
             for (int i = 0; i < records.size(); i++) {
-                any |= part.add(records, i);
+                any |= part.add(records, order == null ? i : order[i]);
             }
             return any;
         }

@@ -57,7 +57,7 @@ final class SessionNode implements Node {
         for (RecordPart part : parts) {
             part.evaluate(last, results);
         }
-        if (results.count() > 0) {
+        if (results.hasRecords()) {
             results.keep();
         }
         perSession.forEach(RecordPart::reset);

@@ -1,0 +1,100 @@
+"""SAMPLE scales its results; MAX_ERROR keeps its promise over many seeds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from statistics import mean
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fogline.model.results import Result
+from fogline.plan.build import plan_text
+from fogline.plan.program import lower
+from fogline.plan.rules import optimise
+from fogline.spark.engine import StreamRun
+from fogline.spark.scan import Input
+
+STREAM = 'STREAM FROM memory(name="s", time="time")'
+
+
+def _write(path: Path, count: int) -> Path:
+    random = Random(7)
+    with path.open("w") as file:
+        for i in range(count):
+            value = random.gauss(100, 20)
+            line = {"time": 1_700_000_000_000 + i, "key": f"k{i % 2}", "value": value}
+            file.write(json.dumps(line) + "\n")
+    return path
+
+
+def _run(
+    spark: SparkSession, text: str, given: Input, scratch: Path
+) -> dict[tuple[str, str, int], dict[str, float]]:
+    found: list[Result] = []
+    program = lower(optimise(plan_text(text))[0])
+    with StreamRun(spark, program, {"s": given}, found.extend, scratch, available_now=True) as run:
+        assert run.wait(300)
+    return {(r.insight, r.key, r.end_ms): json.loads(r.record) for r in found}
+
+
+@pytest.fixture(scope="module")
+def readings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _write(tmp_path_factory.mktemp("sampling") / "readings.ndjson", 200_000)
+
+
+def test_sample_scales_counts_and_sums_and_says_so(
+    spark: SparkSession, tmp_path: Path, readings: Path
+) -> None:
+    text = f"""s = {STREAM};
+        n = COMPUTE COUNT(value, 50 SECONDS) EVERY 50 SECONDS WITH SAMPLE 0.2;
+        total = COMPUTE SUM(value, 50 SECONDS) EVERY 50 SECONDS WITH SAMPLE 0.2;
+        middle = COMPUTE AVG(value, 50 SECONDS) EVERY 50 SECONDS WITH SAMPLE 0.2;
+        exact = COMPUTE COUNT(value, 50 SECONDS) EVERY 50 SECONDS;
+        exact_total = COMPUTE SUM(value, 50 SECONDS) EVERY 50 SECONDS;"""
+    found = _run(spark, text, Input(readings), tmp_path)
+    ends = {end for insight, _, end in found if insight == "exact"}
+    for end in ends:
+        at = {insight: record for (insight, _, e), record in found.items() if e == end}
+        if at["exact"]["count"] < 10_000:
+            continue
+        assert at["n"]["value"] == pytest.approx(at["exact"]["value"], rel=0.1)
+        assert at["total"]["value"] == pytest.approx(at["exact_total"]["value"], rel=0.1)
+        assert at["middle"]["value"] == pytest.approx(100, rel=0.05)
+        assert at["n"]["sampled"] == 0.2
+        assert at["n"]["count"] == pytest.approx(0.2 * at["exact"]["count"], rel=0.15)
+        assert "sampled" not in at["exact"]
+
+
+@pytest.mark.parametrize("function", ["AVG", "SUM", "COUNT"])
+def test_max_error_keeps_its_bound_and_saves_work(
+    spark: SparkSession, tmp_path: Path, readings: Path, function: str
+) -> None:
+    bound = 0.05
+    exact = _run(
+        spark,
+        f"s = {STREAM}; i = COMPUTE {function}(value, 10 SECONDS) BY key EVERY 10 SECONDS;",
+        Input(readings),
+        tmp_path,
+    )
+    errors, bounds, counts, inside = [], [], [], 0
+    for seed in range(3):
+        text = f"""s = {STREAM};
+            i = COMPUTE {function}(value, 10 SECONDS) BY key EVERY 10 SECONDS
+                WITH MAX_ERROR {bound} AND CONFIDENCE 0.95;"""
+        given = Input(readings, max_bytes=1_000_000, options={"sampleSeed": str(seed)})
+        for key, record in _run(spark, text, given, tmp_path).items():
+            truth = exact[key]["value"]
+            error = abs(record["value"] - truth) / abs(truth)
+            errors.append(error)
+            bounds.append(record["error"])
+            inside += error <= record["error"] + 1e-12
+            counts.append(record["count"] / exact[key]["count"])
+            assert record["confidence"] == 0.95
+    assert inside / len(errors) >= 0.85  # nominally 0.95, over about 120 windows
+    assert mean(e <= bound for e in errors) >= 0.9
+    assert mean(b <= bound * 1.3 for b in bounds) >= 0.9
+    assert min(counts) < 0.6, "the sample was never made smaller"
+    assert mean(counts) < 0.8
