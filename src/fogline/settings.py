@@ -10,7 +10,6 @@ from pathlib import Path
 
 from fogline.errors import UsageError
 
-
 _KINDS: dict[type, str] = {int: "a whole number", float: "a number"}
 
 

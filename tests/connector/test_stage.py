@@ -39,7 +39,7 @@ PARTIALS = [
 CHANNEL = {"partials": PARTIALS, "events": {"at": 1, "inputs": 2}}
 
 Record = tuple[float, float, float]
-Evaluation = tuple[int, int, int, list[Any]]
+Evaluation = tuple[int, int, list[int], list[Any]]
 
 
 def finite(values: Iterable[float]) -> list[float]:
@@ -137,7 +137,7 @@ def stage(frame: DataFrame, what: dict[str, Any]) -> DataFrame:
 
 
 def unpack(rows: Iterable[Any]) -> dict[tuple[int, str], list[Evaluation]]:
-    """Evaluations by node and key, in order of their end; texts stand where there are any."""
+    """Evaluations by node and key, in the order they came; texts stand where there are any."""
     found: dict[tuple[int, str], list[Evaluation]] = defaultdict(list)
     for row in rows:
         width = len(row["values"]) // len(row["ends"])
@@ -146,11 +146,14 @@ def unpack(rows: Iterable[Any]) -> dict[tuple[int, str], list[Evaluation]]:
             if row["texts"]:
                 texts = row["texts"][i * width : (i + 1) * width]
                 cells = [c if t is None else t for c, t in zip(cells, texts, strict=True)]
-            found[row["node"], row["key"]].append((row["starts"][i], end, row["counts"][i], cells))
-    return {key: sorted(mine, key=lambda e: e[:3]) for key, mine in found.items()}
+            counts = row["counts"][i * width : (i + 1) * width]
+            found[row["node"], row["key"]].append((row["starts"][i], end, counts, cells))
+    return found
 
 
-def run(spark: SparkSession, rows: list[tuple[Any, ...]], what: dict[str, Any]) -> dict[tuple[int, str], list[Evaluation]]:
+def run(
+    spark: SparkSession, rows: list[tuple[Any, ...]], what: dict[str, Any]
+) -> dict[tuple[int, str], list[Evaluation]]:
     return unpack(stage(spark.createDataFrame(rows, SCHEMA), what).collect())
 
 
@@ -160,7 +163,7 @@ def same(found: list[Evaluation], expected: list[Evaluation]) -> None:
         assert mine[3] == pytest.approx(theirs[3], rel=1e-9, abs=1e-9, nan_ok=True), mine[:2]
 
 
-# --- plain formulas over a list of records ---------------------------------------------------------
+# --- plain formulas over a list of records ----------------------------------------------------
 
 
 def values(records: list[Record], column: int = 1) -> list[float]:
@@ -184,7 +187,9 @@ def correlation(records: list[Record]) -> float:
 def slope(records: list[Record]) -> float:
     pairs = [((t - BASE) / 1000, a) for t, a, _ in records if not math.isnan(a)]
     ts = [t for t, _ in pairs]
-    return statistics.linear_regression(ts, [a for _, a in pairs]).slope if len(set(ts)) > 1 else NAN
+    return (
+        statistics.linear_regression(ts, [a for _, a in pairs]).slope if len(set(ts)) > 1 else NAN
+    )
 
 
 def percentile(xs: list[float], percent: float) -> float:
@@ -225,7 +230,8 @@ FORMULAS: dict[str, Callable[[list[Record]], float]] = {
     "MODE": plain(mode),
 }
 FROM_PANES: dict[str, list[int]] = {
-    "COUNT": [1], "SUM": [0, 1], "AVG": [0, 1], "MIN": [2, 1], "MAX": [3, 1], "VARIANCE": [4], "SDEV": [4],
+    "COUNT": [1], "SUM": [0, 1], "AVG": [0, 1], "MIN": [2, 1], "MAX": [3, 1], "VARIANCE": [4],
+    "SDEV": [4],
     "GEOMETRIC_MEAN": [9, 1, 2], "FIRST": [7, 1], "LAST": [8, 1], "CORRELATION": [5], "SLOPE": [6],
     "MEDIAN": [10], "PERCENTILE": [10], "MODE": [10],
 }  # fmt: skip
@@ -236,41 +242,60 @@ def parameters(function: str) -> list[float]:
 
 
 def from_panes(function: str, window: dict[str, Any], offset: int = 0) -> dict[str, Any]:
-    return aggregate(function, window, offset=offset, partials=FROM_PANES[function], parameters=parameters(function))
+    return aggregate(
+        function,
+        window,
+        offset=offset,
+        partials=FROM_PANES[function],
+        parameters=parameters(function),
+    )
 
 
 def from_records(function: str, window: dict[str, Any], offset: int = 0) -> dict[str, Any]:
     inputs = [0, 1] if function == "CORRELATION" else [0]
-    return aggregate(function, window, offset=offset, inputs=inputs, parameters=parameters(function))
+    return aggregate(
+        function, window, offset=offset, inputs=inputs, parameters=parameters(function)
+    )
 
 
 def records_of(function: str, records: list[Record]) -> int:
     return len(paired(records)[0]) if function == "CORRELATION" else len(values(records))
 
 
-# --- every -----------------------------------------------------------------------------------------
+# --- every ------------------------------------------------------------------------------------
 
 
-def expect_every(records: list[Record], every: int, windows: list[tuple[str, int, int]]) -> list[Evaluation]:
+def expect_every(
+    records: list[Record], every: int, windows: list[tuple[str, int, int]]
+) -> list[Evaluation]:
     reach = max(length + offset for _, length, offset in windows)
     first = int(records[0][0] // every) * every
     found: list[Evaluation] = []
     for end in range(first, int(records[-1][0]) + reach + 2 * every, every):
         inside = [
-            [r for r in records if end - offset - length <= r[0] < end - offset] for _, length, offset in windows
+            [r for r in records if end - offset - length <= r[0] < end - offset]
+            for _, length, offset in windows
         ]
-        count = max(records_of(f, rs) for (f, _, _), rs in zip(windows, inside, strict=True))
-        if count:
+        counts = [records_of(f, rs) for (f, _, _), rs in zip(windows, inside, strict=True)]
+        if any(counts):
             cells = [FORMULAS[f](rs) for (f, _, _), rs in zip(windows, inside, strict=True)]
-            found.append((end - reach, end, count, cells))
+            found.append((end - reach, end, counts, cells))
     return found
 
 
 @pytest.mark.parametrize("feed", [from_panes, from_records])
-def test_every_function_in_sliding_windows(spark: SparkSession, feed: Callable[..., dict[str, Any]]) -> None:
+def test_every_function_in_sliding_windows(
+    spark: SparkSession, feed: Callable[..., dict[str, Any]]
+) -> None:
     rng = random.Random(7)
     records = {key: random_records(rng, 120, 70) for key in ("a", "b")}
-    shapes = [(6000, 0, 2000), (5000, 0, 5000), (2000, 3000, 7000), (60000, 1000, 1000), (4000, 2000, 3000)]
+    shapes = [
+        (6000, 0, 2000),
+        (5000, 0, 5000),
+        (2000, 3000, 7000),
+        (60000, 1000, 1000),
+        (4000, 2000, 3000),
+    ]
     nodes = [
         node("every", [feed(f, over(length), offset) for f in FORMULAS], id=i, everyMs=every)
         for i, (length, offset, every) in enumerate(shapes)
@@ -284,23 +309,27 @@ def test_every_function_in_sliding_windows(spark: SparkSession, feed: Callable[.
         same(found[9, key], expect_every(mine, 3000, mixed))
 
 
-# --- arrival ---------------------------------------------------------------------------------------
+# --- arrival ----------------------------------------------------------------------------------
 
 
-def expect_arrival(records: list[Record], windows: list[tuple[str, int, int]], n: int = 1) -> list[Evaluation]:
+def expect_arrival(
+    records: list[Record], windows: list[tuple[str, int, int]], n: int = 1
+) -> list[Evaluation]:
     reach = max(length + offset for _, length, offset in windows)
     seen = [r for r in records if not (math.isnan(r[1]) and math.isnan(r[2]))]
     found: list[Evaluation] = []
     for i in range(n - 1, len(seen), n):
         t = seen[i][0]
         inside = [
-            [r for r in seen[: i + 1] if t - offset - length < r[0] <= t - offset] for _, length, offset in windows
+            [r for r in seen[: i + 1] if t - offset - length < r[0] <= t - offset]
+            for _, length, offset in windows
         ]
-        count = max(records_of(f, rs) for (f, _, _), rs in zip(windows, inside, strict=True))
-        if count:
+        counts = [records_of(f, rs) for (f, _, _), rs in zip(windows, inside, strict=True)]
+        if any(counts):
             cells = [FORMULAS[f](rs) for (f, _, _), rs in zip(windows, inside, strict=True)]
-            found.append((math.floor(t) - reach, math.floor(t), count, cells))
-    return sorted(found, key=lambda e: e[:3])
+            end = (round(t * 1000) + 1) // 1000
+            found.append((end - reach, end, counts, cells))
+    return found
 
 
 def test_every_arrival(spark: SparkSession) -> None:
@@ -326,15 +355,16 @@ def test_count_windows(spark: SparkSession) -> None:
 
     def evaluation(end: float, seen: list[Record]) -> Evaluation:
         tail = [r for r in seen if not math.isnan(r[1])][-7:]
-        return int(tail[0][0]), int(end), len(tail), [FORMULAS[f](tail) for f in names]
+        counts = [len(tail)] * len(names)
+        return int(tail[0][0]), int(end), counts, [FORMULAS[f](tail) for f in names]
 
     with_a = [r for r in mine if not math.isnan(r[1])]
-    same(found[0, "k"], sorted((evaluation(r[0], with_a[: i + 1]) for i, r in enumerate(with_a)), key=lambda e: e[:3]))
+    same(found[0, "k"], [evaluation(r[0], with_a[: i + 1]) for i, r in enumerate(with_a)])
     ends = sorted({(int(r[0]) // 4000 + 1) * 4000 for r in with_a})
     same(found[1, "k"], [evaluation(end, [r for r in with_a if r[0] < end]) for end in ends])
 
 
-# --- sessions --------------------------------------------------------------------------------------
+# --- sessions ---------------------------------------------------------------------------------
 
 
 def test_sessions(spark: SparkSession) -> None:
@@ -359,11 +389,12 @@ def test_sessions(spark: SparkSession) -> None:
             if running:
                 cells = [FORMULAS[f](session) for f in FORMULAS] + [running]
                 start, end = math.floor(session[0][0]), math.floor(session[-1][0] + 2500)
-                expected.append((start, end, running, cells))
+                counts = [records_of(f, session) for f in FORMULAS]
+                expected.append((start, end, [*counts, running], cells))
         same(found[0, key], expected)
 
 
-# --- running ---------------------------------------------------------------------------------------
+# --- running ----------------------------------------------------------------------------------
 
 
 def filters(xs: list[float]) -> list[list[float]]:
@@ -397,7 +428,8 @@ def test_running(spark: SparkSession) -> None:
     mine = random_records(rng, 150, 90)
     ordered = [("DIFF", []), ("EWMA", [0.3]), ("PEWMA", [0.2, 0.5]), ("KALMAN", [0.1, 2])]
     aggregates = [aggregate(f, RUNNING, inputs=[0], parameters=p) for f, p in ordered]
-    plain_ones = {"RUNNING_COUNT": "COUNT", "RUNNING_MEAN": "AVG", "RUNNING_MIN": "MIN", "RUNNING_MAX": "MAX",
+    plain_ones = {"RUNNING_COUNT": "COUNT", "RUNNING_MEAN": "AVG", "RUNNING_MIN": "MIN",
+                  "RUNNING_MAX": "MAX",
                   "RUNNING_SDEV": "SDEV"}  # fmt: skip
     by_pane = [aggregate(f, RUNNING, partials=FROM_PANES[name]) for f, name in plain_ones.items()]
     by_record = [aggregate(f, RUNNING, inputs=[0]) for f in plain_ones]
@@ -415,28 +447,48 @@ def test_running(spark: SparkSession) -> None:
 
     ends = sorted({(int(r[0]) // 4000 + 1) * 4000 for r in with_a})
     before = [[r for r in with_a if r[0] < end] for end in ends]
-    same(found[0, "k"], [(end - 4000, end, len(rs), cells(rs)) for end, rs in zip(ends, before, strict=True)])
-    arrivals = [(int(r[0]), int(r[0]), i + 1, cells(with_a[: i + 1])) for i, r in enumerate(with_a)]
+    same(
+        found[0, "k"],
+        [(end - 4000, end, [len(rs)] * 9, cells(rs)) for end, rs in zip(ends, before, strict=True)],
+    )
+    arrivals = [
+        (int(r[0]), int(r[0]), [i + 1] * 9, cells(with_a[: i + 1])) for i, r in enumerate(with_a)
+    ]
     same(found[1, "k"], arrivals)
-    for start, end, count, mixed in found[2, "k"]:
+    for start, end, counts, mixed in found[2, "k"]:
         seen = [r for r in with_a if r[0] < end]
-        assert (start, count) == (end - 3000, len(seen))
         window = [r for r in seen if r[0] >= end - 3000]
-        assert mixed == pytest.approx([*cells(seen)[4:], FORMULAS["AVG"](window)], rel=1e-9, nan_ok=True)
+        assert (start, counts) == (end - 3000, [len(seen)] * 5 + [len(window)])
+        assert mixed == pytest.approx(
+            [*cells(seen)[4:], FORMULAS["AVG"](window)], rel=1e-9, nan_ok=True
+        )
 
 
-# --- lists as texts --------------------------------------------------------------------------------
+# --- lists as texts ---------------------------------------------------------------------------
 
 
 def events_rows(times: list[int], xs: list[float]) -> list[tuple[Any, ...]]:
-    return pane_rows({"k": [(float(BASE + t), float(x), NAN) for t, x in zip(times, xs, strict=True)]}, random.Random(1))
+    return pane_rows(
+        {"k": [(float(BASE + t), float(x), NAN) for t, x in zip(times, xs, strict=True)]},
+        random.Random(1),
+    )
 
 
 def test_top_k_and_histogram(spark: SparkSession) -> None:
     rows = events_rows([0, 100, 200, 1100, 1200, 5000], [1, 0.1, 1e-7, 3.5, 1e22, 2])
     nodes = [
-        node("every", [aggregate("TOP_K", over(2000), partials=[10], parameters=[4])], id=0, everyMs=2000),
-        node("every", [aggregate("HISTOGRAM", over(1000), inputs=[0], parameters=[2])], id=1, everyMs=1000),
+        node(
+            "every",
+            [aggregate("TOP_K", over(2000), partials=[10], parameters=[4])],
+            id=0,
+            everyMs=2000,
+        ),
+        node(
+            "every",
+            [aggregate("HISTOGRAM", over(1000), inputs=[0], parameters=[2])],
+            id=1,
+            everyMs=1000,
+        ),
         node("arrival", [aggregate("TOP_K", over(2000), inputs=[0], parameters=[1])], id=2),
     ]
     found = run(spark, rows, spec(*nodes))
@@ -446,15 +498,34 @@ def test_top_k_and_histogram(spark: SparkSession) -> None:
         [{"from": 3.5, "to": 5e21, "count": 1}, {"from": 5e21, "to": 1e22, "count": 1}],
         [{"from": 2, "to": 2, "count": 1}],
     ]
-    assert [e[3] for e in found[2, "k"]] == [["[1]"], ["[1]"], ["[1]"], ["[3.5]"], ["[1E+22]"], ["[2]"]]
+    assert [e[3] for e in found[2, "k"]] == [
+        ["[1]"],
+        ["[1]"],
+        ["[1]"],
+        ["[3.5]"],
+        ["[1E+22]"],
+        ["[2]"],
+    ]
 
 
 def test_top_k_says_whose_value_it_is(spark: SparkSession) -> None:
     whose = [("b", 2.0), ("a", 2.0), ("c", 1.0), ("d", 3.0)]
-    rows = [(0, "{}", BASE, [], [[v], [float(BASE)], [v]], [], json.dumps({"city": c}), None) for c, v in whose]
-    channel = {"partials": [{"kind": "values", "at": 0}], "events": {"at": 1, "inputs": 1}, "labels": True}
+    rows = [
+        (0, "{}", BASE, [], [[v], [float(BASE)], [v]], [], json.dumps({"city": c}), None)
+        for c, v in whose
+    ]
+    channel = {
+        "partials": [{"kind": "values", "at": 0}],
+        "events": {"at": 1, "inputs": 1},
+        "labels": True,
+    }
     nodes = [
-        node("every", [aggregate("TOP_K", over(1000), **feed, parameters=[3], labels=True)], id=i, everyMs=1000)
+        node(
+            "every",
+            [aggregate("TOP_K", over(1000), **feed, parameters=[3], labels=True)],
+            id=i,
+            everyMs=1000,
+        )
         for i, feed in enumerate([{"partials": [0]}, {"inputs": [0]}])
     ]
     found = run(spark, rows, spec(*nodes, channel=channel))
@@ -472,7 +543,15 @@ def outliers(window: list[tuple[int, float]], k: int, r: float) -> list[dict[str
         while grown := {y for _, y, _ in out if any(abs(y - z) <= r for z in cluster)} - cluster:
             cluster |= grown
         size = sum(y in cluster for _, y, _ in out)
-        found.append({"time": t, "value": x, "neighbours": n, "kind": "cluster" if n else "isolated", "size": size})
+        found.append(
+            {
+                "time": t,
+                "value": x,
+                "neighbours": n,
+                "kind": "cluster" if size > 1 else "isolated",
+                "size": size,
+            }
+        )
     return sorted(found, key=lambda o: (o["time"], o["value"]))
 
 
@@ -487,11 +566,15 @@ def test_outliers(spark: SparkSession, kind: str) -> None:
     records = sorted(zip(times, xs, strict=True))
     assert len(found[0, "k"]) > 2
     ties = {t for t in times if times.count(t) > 1}
-    for start, end, count, (text,) in found[0, "k"]:
+    for start, end, (count,), (text,) in found[0, "k"]:
         low, high = start - BASE, end - BASE
         if kind == "arrival" and high in ties:
             continue
-        inside = [(t, x) for t, x in records if (low < t <= high if kind == "arrival" else low <= t < high)]
+        inside = [
+            (t, x)
+            for t, x in records
+            if (low < t <= high if kind == "arrival" else low <= t < high)
+        ]
         assert count == len(inside)
         expected = outliers(inside, 3, 1)
         got = json.loads(text) if text else []
@@ -504,7 +587,7 @@ def iso_ms(text: str) -> int:
     return round(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
 
 
-# --- the rest --------------------------------------------------------------------------------------
+# --- the rest ---------------------------------------------------------------------------------
 
 
 def holt(means: list[float], steps: int, alpha: float, beta: float) -> float:
@@ -532,7 +615,7 @@ def test_forecast(spark: SparkSession, kind: str) -> None:
     what = aggregate("FORECAST", over(12_000), **feed, parameters=[3, 2000, 0.4, 0.2])
     found = run(spark, events_rows(times, xs), spec(node(kind, [what], everyMs=4000)))
     records = list(zip(times, xs, strict=True))
-    for _, end, count, (value,) in found[0, "k"]:
+    for _, end, (count,), (value,) in found[0, "k"]:
         buckets: list[list[float]] = [[] for _ in range(6)]
         for t, x in records:
             ago = (end - BASE - t) if kind == "arrival" else (end - BASE - 1 - t)
@@ -552,16 +635,20 @@ def test_distinct_is_a_sketch_over_panes_and_exact_over_records(spark: SparkSess
         F.array(F.hll_sketch_agg(F.col("v").cast("string"))).alias("blobs"),
     )
     rows = panes.selectExpr(
-        "0 as channel", "'k' as key", "pane", "nums", "lists", "blobs", "cast(null as string) as pass",
+        "0 as channel", "'k' as key", "pane", "nums", "lists", "blobs",
+        "cast(null as string) as pass",
         "timestamp_millis(pane) as _time",
     )  # fmt: skip
-    channel = {"partials": [{"kind": "hll", "at": 0}, {"kind": "sum", "at": 0}], "events": {"at": 0, "inputs": 1}}
+    channel = {
+        "partials": [{"kind": "hll", "at": 0}, {"kind": "sum", "at": 0}],
+        "events": {"at": 0, "inputs": 1},
+    }
     what = [aggregate("DISTINCT", over(n), partials=[0, 1]) for n in (5000, 10_000)]
     what.append(aggregate("DISTINCT", over(10_000), inputs=[0]))
     found = unpack(stage(rows, spec(node("every", what, everyMs=1000), channel=channel)).collect())
-    for _, end, count, (short, long, exact) in found[0, "k"]:
+    for _, end, counts, (short, long, exact) in found[0, "k"]:
         inside = [[v for t, v in events if end - n <= t < end] for n in (5000, 10_000)]
-        assert count == len(inside[1])
+        assert counts == [len(inside[0]), len(inside[1]), len(inside[1])]
         assert exact == len(set(inside[1]))
         for estimate, window in zip((short, long), inside, strict=True):
             size = len(set(window))
@@ -585,8 +672,10 @@ def test_sampled_estimates(spark: SparkSession) -> None:
              for part, p in (("", []), ("_ERROR", [2]), ("_FRACTION", [2, 0.01]))]  # fmt: skip
     what = [aggregate(f, over(1000), partials=list(range(6)), parameters=p) for f, p in names]
     rows = [(0, "k", BASE, sums, [], [], None, None)]
-    (_, _, count, cells) = run(spark, rows, spec(node("every", what, everyMs=1000), channel=channel))[0, "k"][0]
-    assert count == 400
+    (_, _, counts, cells) = run(
+        spark, rows, spec(node("every", what, everyMs=1000), channel=channel)
+    )[0, "k"][0]
+    assert counts == [400] * 9
     mean = sums[1] / sums[0]
     variances = [
         sum((1 - p) / p**2 * (x - mean) ** 2 for x, p in kept) / sums[0] ** 2,
@@ -602,7 +691,10 @@ def test_sampled_estimates(spark: SparkSession) -> None:
 
 def test_finished_results_are_handed_through(spark: SparkSession) -> None:
     rows = [(-1, "x", 0, None, None, None, '{"done": 1}', None)]
-    got = stage(spark.createDataFrame(rows, SCHEMA), spec(node("every", [from_panes("SUM", over(1000))], everyMs=1000)))
+    got = stage(
+        spark.createDataFrame(rows, SCHEMA),
+        spec(node("every", [from_panes("SUM", over(1000))], everyMs=1000)),
+    )
     (row,) = got.collect()
     assert (row["node"], row["key"], row["pass"], row["ends"]) == (-1, "x", '{"done": 1}', [])
 
@@ -613,10 +705,16 @@ def test_a_day_every_second_jumps_over_empty_time(spark: SparkSession) -> None:
     found = run(spark, rows, spec(node("every", [from_panes("SUM", over(day))], everyMs=PANE)))
     ends = [e[1] - BASE for e in found[0, "k"]]
     assert len(ends) == 3 + day // PANE + day // PANE
-    assert found[0, "k"][5][3] == [3] and found[0, "k"][-1][3] == [3]
+    assert found[0, "k"][5][3] == [3]
+    assert found[0, "k"][-1][3] == [3]
 
 
-AVG = {"function": "AVG", "partials": [0, 1], "window": {"kind": "time", "length": 2000}, "offset": 0}
+AVG = {
+    "function": "AVG",
+    "partials": [0, 1],
+    "window": {"kind": "time", "length": 2000},
+    "offset": 0,
+}
 
 
 @pytest.mark.parametrize(
@@ -636,11 +734,23 @@ AVG = {"function": "AVG", "partials": [0, 1], "window": {"kind": "time", "length
         ({"offset": -1}, "the offset is negative"),
         ({"parameters": [1]}, "AVG takes 0 parameters, not 1"),
         ({"parameters": ["a"]}, "parameter 0 is not a number"),
-        ({"function": "PERCENTILE", "partials": [10], "parameters": [101]}, "101.0 is not in 0.0 to 100.0"),
+        (
+            {"function": "PERCENTILE", "partials": [10], "parameters": [101]},
+            "101.0 is not in 0.0 to 100.0",
+        ),
         ({"function": "MEDIAN", "partials": [0]}, "needs one input or one VALUES partial"),
-        ({"function": "OUTLIER_DETECTION", "partials": [10], "parameters": [3, 1]}, "works on an input of the events"),
-        ({"function": "KALMAN", "partials": [], "inputs": [0], "parameters": [1, 1]}, "is not possible"),
-        ({"function": "MEDIAN", "partials": [10], "window": {"kind": "running"}}, "is not possible"),
+        (
+            {"function": "OUTLIER_DETECTION", "partials": [10], "parameters": [3, 1]},
+            "works on an input of the events",
+        ),
+        (
+            {"function": "KALMAN", "partials": [], "inputs": [0], "parameters": [1, 1]},
+            "is not possible",
+        ),
+        (
+            {"function": "MEDIAN", "partials": [10], "window": {"kind": "running"}},
+            "is not possible",
+        ),
         ({"function": "RUNNING_MEAN"}, "needs the window 'running'"),
         ({"labels": True}, "its channel has none"),
     ],
@@ -657,8 +767,14 @@ def test_a_wrong_spec_is_refused(spark: SparkSession, change: dict[str, Any], me
     [
         ("{", "the spec is not JSON"),
         ("[]", "'paneMs' must be a positive integer"),
-        ('{"paneMs": 1000, "channels": [], "nodes": [{"id": 0, "channel": 0}]}', "node 0: there is no channel 0"),
-        ('{"paneMs": 1000, "channels": [{"partials": [{"kind": "avg", "at": 0}]}], "nodes": []}', "unknown partial kind"),
+        (
+            '{"paneMs": 1000, "channels": [], "nodes": [{"id": 0, "channel": 0}]}',
+            "node 0: there is no channel 0",
+        ),
+        (
+            '{"paneMs": 1000, "channels": [{"partials": [{"kind": "avg", "at": 0}]}], "nodes": []}',
+            "unknown partial kind",
+        ),
     ],
 )
 def test_a_malformed_spec_is_refused(spark: SparkSession, text: str, message: str) -> None:

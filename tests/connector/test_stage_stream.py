@@ -78,18 +78,22 @@ NODES = [
 ]  # fmt: skip
 
 
-def spec(*nodes: dict[str, Any], channel: dict[str, Any] = CHANNEL, pane: int = 1000) -> dict[str, Any]:
+def spec(
+    *nodes: dict[str, Any], channel: dict[str, Any] = CHANNEL, pane: int = 1000
+) -> dict[str, Any]:
     numbered = [{"id": i, "channel": 0, **node} for i, node in enumerate(nodes)]
     return {"paneMs": pane, "channels": [channel], "nodes": numbered}
 
 
 def stage(frame: DataFrame, what: dict[str, Any]) -> DataFrame:
     spark = frame.sparkSession
-    return DataFrame(spark._jvm.io.fogline.stage.KeyedStage.apply(frame._jdf, json.dumps(what)), spark)
+    return DataFrame(
+        spark._jvm.io.fogline.stage.KeyedStage.apply(frame._jdf, json.dumps(what)), spark
+    )
 
 
 def write_batches(folder: Path, rng: random.Random, number: int, first: int = 0) -> None:
-    """Files of records in nearly the order of time; the flush record comes on its own at the end."""
+    """Files of records in nearly the order of time; the flush comes later, on its own."""
     events = []
     for _ in range(30 * number):
         seconds = rng.choice([rng.uniform(0, 60), rng.uniform(10, 20)])
@@ -97,13 +101,18 @@ def write_batches(folder: Path, rng: random.Random, number: int, first: int = 0)
     events.append((BASE + 30_000, "rare", 0.5))
     events.sort(key=lambda e: e[0] + rng.uniform(0, 1500))
     # one batch ends such that the watermark falls exactly on the grid
-    events.insert(len(events) // 2, (max(e[0] for e in events[: len(events) // 2]) // 1000 * 1000 + 2000, "a", 0.7))
-    cuts = sorted(rng.sample(range(1, len(events)), number - 1) + [len(events) // 2 + 1])
+    events.insert(
+        len(events) // 2,
+        (max(e[0] for e in events[: len(events) // 2]) // 1000 * 1000 + 2000, "a", 0.7),
+    )
+    cuts = sorted([*rng.sample(range(1, len(events)), number - 1), len(events) // 2 + 1])
     for i, (low, high) in enumerate(zip([0, *cuts], [*cuts, len(events)], strict=True)):
         write_file(folder, first + i, events[low:high])
 
 
-def write_file(folder: Path, number: int, events: list[tuple[int, str | None, float | None]]) -> None:
+def write_file(
+    folder: Path, number: int, events: list[tuple[int, str | None, float | None]]
+) -> None:
     path = folder / f"{number:03}.json"
     path.write_text("".join(json.dumps({"t": t, "k": k, "v": v}) + "\n" for t, k, v in events))
     os.utime(path, (1e9 + number, 1e9 + number))
@@ -111,7 +120,9 @@ def write_file(folder: Path, number: int, events: list[tuple[int, str | None, fl
 
 def panes(source: DataFrame) -> DataFrame:
     """The first stage: native partials of 1 s, with the watermark 2 s behind."""
-    timed = source.select(F.timestamp_millis("t").alias("at"), "t", "k", "v").withWatermark("at", "2 seconds")
+    timed = source.select(F.timestamp_millis("t").alias("at"), "t", "k", "v").withWatermark(
+        "at", "2 seconds"
+    )
     made = timed.groupBy(F.window("at", "1 second").alias("w"), F.col("k").alias("key")).agg(
         F.sum("v").alias("sum"),
         F.count("v").cast("double").alias("n"),
@@ -141,7 +152,8 @@ def flat(rows: list[Any]) -> list[tuple[Any, ...]]:
             cells = row["values"][i * width : (i + 1) * width]
             texts = row["texts"][i * width : (i + 1) * width]
             shown = tuple(f"{cell:.12g}" for cell in cells), tuple(texts)
-            found.append((row["node"], row["key"], row["starts"][i], end, row["counts"][i], *shown))
+            counts = tuple(row["counts"][i * width : (i + 1) * width])
+            found.append((row["node"], row["key"], row["starts"][i], end, counts, *shown))
     return sorted(found, key=repr)
 
 
@@ -163,7 +175,9 @@ class Run:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_stream_equals_batch_for_any_batches(rocks: SparkSession, tmp_path: Path, seed: int) -> None:
+def test_stream_equals_batch_for_any_batches(
+    rocks: SparkSession, tmp_path: Path, seed: int
+) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     rng = random.Random(seed)
@@ -172,12 +186,20 @@ def test_stream_equals_batch_for_any_batches(rocks: SparkSession, tmp_path: Path
     run.go()
     write_file(folder, 90, [(END, None, None)])
     run.go()
-    expected = flat(stage(panes(records(rocks, folder, False).where("v is not null")), spec(*NODES)).collect())
+    expected = flat(
+        stage(panes(records(rocks, folder, False).where("v is not null")), spec(*NODES)).collect()
+    )
     assert len(expected) > 200
     assert flat(run.rows) == expected
 
 
-FIRST = spec({"kind": "every", "everyMs": 2000, "aggregates": [aggregate("AVG", "time", 6000, partials=[0, 1])]})
+FIRST = spec(
+    {
+        "kind": "every",
+        "everyMs": 2000,
+        "aggregates": [aggregate("AVG", "time", 6000, partials=[0, 1])],
+    }
+)
 SECOND = spec(
     {"kind": "every", "everyMs": 10_000, "aggregates": [
         aggregate("SUM", "time", 10_000, partials=[0, 1]),
@@ -188,8 +210,10 @@ SECOND = spec(
 
 
 def two_levels(source: DataFrame) -> DataFrame:
-    """An insight over an insight: results of the first level go on as finished ones and as panes of the second."""
-    first = stage(panes(source), FIRST).select("key", F.posexplode("ends").alias("i", "end"), "values", "_time")
+    """Results of the first level go on as finished ones and as panes of the second."""
+    first = stage(panes(source), FIRST).select(
+        "key", F.posexplode("ends").alias("i", "end"), "values", "_time"
+    )
     done = first.selectExpr("_time", "explode(array(" + ", ".join([
         "named_struct('channel', -1, 'key', key, 'pane', 0L, 'nums', array(double('NaN')), 'pass',"
         " to_json(named_struct('key', key, 'end', end, 'value', round(values[i], 9))))",
@@ -197,7 +221,9 @@ def two_levels(source: DataFrame) -> DataFrame:
         " array(values[i], 1.0D), 'pass', to_json(named_struct('k', key)))",
     ]) + ")) as row")  # fmt: skip
     lists = "array(array(row.nums[0]), array(double(row.pane)), array(row.nums[0])) as lists"
-    rows = done.selectExpr("row.channel", "row.key", "row.pane", "row.nums", lists, NO_BLOBS, "row.pass", "_time")
+    rows = done.selectExpr(
+        "row.channel", "row.key", "row.pane", "row.nums", lists, NO_BLOBS, "row.pass", "_time"
+    )
     return stage(rows, SECOND)
 
 
@@ -215,14 +241,19 @@ def test_levels_chain_in_one_query(rocks: SparkSession, tmp_path: Path) -> None:
     assert flat(run.rows) == expected
 
 
-def test_a_native_window_can_follow_and_state_is_dropped(rocks: SparkSession, tmp_path: Path) -> None:
+def test_a_native_window_can_follow_and_state_is_dropped(
+    rocks: SparkSession, tmp_path: Path
+) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     write_batches(folder, random.Random(9), 3)
     write_file(folder, 90, [(END, None, None)])
     what = spec(NODES[0], NODES[2], NODES[4])
     one = stage(panes(records(rocks, folder, True)), what).selectExpr("size(ends) as n", "_time")
-    run = Run(one.groupBy(F.window("_time", "10 seconds")).agg(F.sum("n").alias("n")), tmp_path / "checkpoint")
+    run = Run(
+        one.groupBy(F.window("_time", "10 seconds")).agg(F.sum("n").alias("n")),
+        tmp_path / "checkpoint",
+    )
     run.go()
     batch = stage(panes(records(rocks, folder, False).where("v is not null")), what)
     total = batch.selectExpr("sum(size(ends)) as n").first()

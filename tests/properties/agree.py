@@ -91,5 +91,5 @@ def close(a: Any, b: Any) -> bool:
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(close(a[k], b[k]) for k in a)
     if isinstance(a, int | float) and isinstance(b, int | float):
-        return math.isclose(a, b, rel_tol=1e-7, abs_tol=1e-7)
+        return math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-6)
     return bool(a == b)

@@ -13,9 +13,10 @@ from typing import NoReturn
 from fogline.language import ast
 from fogline.plan.analysed import Analysed, lift_lower
 from fogline.plan.catalog import Catalog, FunctionLoader, build_catalog
-from fogline.plan.expressions import Aggregate, Expr, Sampled, both, transform
+from fogline.plan.expressions import Aggregate, Expr, Guarded, Sampled, both, transform
 from fogline.plan.operators import Sampling
 from fogline.plan.problems import Problems, Refused, did_you_mean
+from fogline.plan.reach import MAX_CHAIN, MAX_LEVELS, MAX_TERMS, Reach
 from fogline.plan.scope import Scope
 
 DEFAULT_RETENTION_MS = 168 * 3_600_000
@@ -68,10 +69,9 @@ class Analysis:
         self.done: dict[str, Analysed] = {}
         self._refused: set[str] = set()
         self._under_way: list[str] = []
+        self._reach = Reach()
 
     def insight(self, name: str, asked_by: ast.Node) -> Analysed:
-        if name in self.done:
-            return self.done[name]
         if name in self._refused:
             raise Refused
         if name in self._under_way:
@@ -82,14 +82,37 @@ class Analysis:
                 asked_by,
                 "to read a field of that name, write: name FROM (stream)",
             )
+        if name not in self.done:
+            self._begin(name, asked_by)
+        if not self._reach.use(name):
+            self._too_deep(asked_by)
+        return self.done[name]
+
+    def _begin(self, name: str, asked_by: ast.Node) -> None:
+        if self._reach.under_way >= MAX_CHAIN:
+            self._too_deep(asked_by)
         self._under_way.append(name)
+        self._reach.begin()
         try:
-            return self._analyse(self.catalog.insights[name], hidden=False)
+            self._analyse(self.catalog.insights[name], hidden=False)
         except Refused:
             self._refused.add(name)
             raise
         finally:
             self._under_way.pop()
+            self._reach.end(name)
+
+    def _too_deep(self, node: ast.Node) -> NoReturn:
+        message = f"more than {MAX_CHAIN} insights build on one another"
+        self.refuse("TOO_DEEP", message, node, "compute fewer of them from one another")
+
+    def in_place(self, insight: Analysed, node: ast.Node) -> Expr:
+        """The value of another insight where its name stands."""
+        if not self._reach.expand(insight):
+            message = f"this insight has more than {MAX_TERMS} terms with those it names"
+            self.refuse("TOO_LARGE", message, node, "add EVERY, to read results instead")
+        value = insight.value
+        return Guarded(insight.condition, value) if insight.condition else value
 
     def nested(self, insight: ast.Insight) -> Analysed:
         """An inner aggregate, analysed as a hidden insight."""
@@ -141,6 +164,9 @@ class Analysis:
                 "add EVERY, e.g. EVERY 10 SECONDS",
             )
         result, hidden = lift_lower(result, levels)
+        if result.level > MAX_LEVELS:
+            message = f"more than {MAX_LEVELS} aggregates of aggregates stand on one another"
+            self.refuse("TOO_DEEP", message, insight, "compute fewer of them from one another")
         for lower in hidden:
             self.done[lower.name] = lower
         self.done[result.name] = result

@@ -7,6 +7,7 @@ from typing import NoReturn, Protocol
 from fogline.language import ast
 from fogline.plan.analysed import Analysed
 from fogline.plan.catalog import Catalog
+from fogline.plan.expressions import Expr
 from fogline.plan.problems import Problems
 
 
@@ -20,6 +21,9 @@ class Context(Protocol):
 
     def insight(self, name: str, asked_by: ast.Node) -> Analysed:
         """The insight of that name, analysed now if it was not yet; refuses cycles."""
+
+    def in_place(self, insight: Analysed, node: ast.Node) -> Expr:
+        """The value of another insight where its name stands; refuses what grows too large."""
 
     def nested(self, insight: ast.Insight) -> Analysed:
         """An inner aggregate, analysed as a hidden insight."""

@@ -181,8 +181,12 @@ Expr = (
 
 
 def children(expr: Expr) -> Iterator[Expr]:
-    """The direct parts of an expression; an aggregate is a leaf."""
+    """The direct parts of an expression, as a query names them; an aggregate is a leaf."""
     if isinstance(expr, Aggregate):
+        return
+    if isinstance(expr, Guarded):
+        yield expr.value
+        yield expr.condition
         return
     for item in fields(expr):
         yield from _parts(getattr(expr, item.name))

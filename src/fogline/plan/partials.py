@@ -23,8 +23,6 @@ from fogline.plan.expressions import (
 )
 from fogline.plan.operators import Partial, Trigger
 
-TIME_SECONDS = Field("_seconds")
-"""The record's own time in seconds, for SLOPE."""
 FRACTION = Field("_fraction")
 """The live sampling fraction under which a record was taken."""
 
@@ -45,7 +43,6 @@ _MERGEABLE: dict[str, tuple[str, ...]] = {
     "FIRST": ("first", "count"),
     "LAST": ("last", "count"),
     "CORRELATION": ("comoments",),
-    "SLOPE": ("comoments",),
     "MEDIAN": ("values",),
     "PERCENTILE": ("values",),
     "MODE": ("values",),
@@ -54,7 +51,8 @@ _MERGEABLE: dict[str, tuple[str, ...]] = {
     "DISTINCT": ("hll", "count"),
     "FORECAST": ("sum", "count"),
 }
-ORDERED = {"DIFF", "EWMA", "PEWMA", "KALMAN", "OUTLIER_DETECTION"}
+ORDERED = {"DIFF", "EWMA", "PEWMA", "KALMAN", "OUTLIER_DETECTION", "SLOPE"}
+"""Fed with records: the order matters, or (SLOPE) exact times do."""
 _WEIGHED = ("HT_AVG", "HT_SUM", "HT_COUNT")
 
 
@@ -80,17 +78,17 @@ def event_inputs_of(aggregate: Aggregate) -> tuple[Expr, ...]:
     if aggregate.function.startswith(_WEIGHED):
         assert isinstance(inputs[0], Guarded)
         return (*inputs, replace(inputs[0], value=FRACTION))
-    return inputs[1:] if aggregate.function == "SLOPE" else inputs
+    if aggregate.function == "DISTINCT":
+        assert isinstance(inputs[0], Guarded)
+        return (replace(inputs[0], value=Apply("HASH", (), aggregate.arguments)),)
+    return inputs
 
 
 def inputs_of_aggregate(aggregate: Aggregate) -> tuple[Expr, ...]:
     """The values the aggregate takes from one record: nothing where its condition fails."""
-    arguments = aggregate.arguments
-    if aggregate.function == "SLOPE":
-        arguments = (TIME_SECONDS, *arguments)
     condition = both(FromOrigin(aggregate.origins), aggregate.condition)
     assert condition is not None
-    return tuple(Guarded(condition, argument) for argument in arguments)
+    return tuple(Guarded(condition, argument) for argument in aggregate.arguments)
 
 
 def _weights(value: Expr) -> tuple[Expr, ...]:

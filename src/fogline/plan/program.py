@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fogline.language.ast import NO_OPTIONS, Options, Provider, TimeWindow
-from fogline.plan.expressions import Aggregate, Expr, Running, aggregates
+from fogline.plan.expressions import Aggregate, Expr, aggregates
 from fogline.plan.operators import (
     Combine,
     Emit,
@@ -69,9 +69,9 @@ class Output:
 
     @property
     def deciding(self) -> tuple[Aggregate, ...]:
-        """Those that decide whether there is anything to emit: windowed ones, if there are any."""
-        windowed = tuple(a for a in self.own if not isinstance(a.window, Running))
-        return windowed if windowed and isinstance(self.trigger, TimeWindow) else self.own
+        """Those that decide whether there is anything to emit: windows of time, if there are any."""
+        timed = tuple(a for a in self.own if isinstance(a.window, TimeWindow))
+        return timed if timed and isinstance(self.trigger, TimeWindow) else self.own
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from fogline.plan.expressions import (
     Every,
     Expr,
     Field,
-    Guarded,
     Inverse,
     OneOf,
 )
@@ -197,8 +196,7 @@ class Records:
         if not plain and name in self.catalog.insights:
             insight = self.analysis.insight(name, node)
             if insight.per_record:
-                value = insight.value
-                return Guarded(insight.condition, value) if insight.condition else value
+                return self.analysis.in_place(insight, node)
             return self._result(insight, node)
         fields = [self._field(name, origin, node, expected) for origin in origins]
         return fields[0] if fields else Field(name, _default_type(expected))

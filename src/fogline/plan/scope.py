@@ -19,7 +19,6 @@ from fogline.plan.expressions import (
     Every,
     Expr,
     Field,
-    Guarded,
     Inverse,
     KeyValue,
     OneOf,
@@ -232,8 +231,7 @@ class Scope:
                 if insight.sampling and insight.sampling.live:
                     message = f"{node.name} has MAX_ERROR; aggregate its results instead"
                     self.analysis.refuse("UNSUPPORTED", message, node)
-                value = insight.value
-                return Guarded(insight.condition, value) if insight.condition else value
+                return self.analysis.in_place(insight, node)
         origins = self.records.origins(node)
         argument = self.records.metric(node, origins)
         return self._make("LAST", (argument,), (), self._bare_window(), 0, None, origins)

@@ -144,7 +144,7 @@ def show_operator(operator: Operator) -> str:
         case Feed(insight):
             return f"Feed {insight}"
         case Requery(insight, _):
-            return f"Requery {insight}"
+            return f"Requery {insight} (computed again)"
         case Filter(_, condition):
             return f"Filter {show(condition)}"
         case Sample(_, sampling):
@@ -178,7 +178,10 @@ def _scan(scan: Scan) -> str:
 
 
 def show_plan(plan: Plan) -> str:
-    """The whole plan; a sub-plan that stands twice is printed once and then named."""
+    """The whole plan; a sub-plan that stands twice is printed once and then named.
+
+    What an insight computes again is not shown again: that insight stands above it.
+    """
     lines: list[str] = []
     seen: dict[Operator, int] = {}
     for emit in plan.emits:
@@ -196,5 +199,5 @@ def _tree(operator: Operator, depth: int, lines: list[str], seen: dict[Operator,
         seen[operator] = len(seen) + 1
         text = text.replace(type(operator).__name__, f"{type(operator).__name__} #{len(seen)}", 1)
     lines.append(text)
-    for child in inputs_of(operator):
+    for child in () if isinstance(operator, Requery) else inputs_of(operator):
         _tree(child, depth + 1, lines, seen)

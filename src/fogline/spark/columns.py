@@ -70,6 +70,9 @@ _RECORD_FUNCTIONS: dict[str, Callable[[tuple[float, ...], list[Column]], Column]
     "ABS": lambda _, a: F.abs(a[0]),
     "SQR": lambda _, a: a[0] * a[0],
     "GEOHASH": lambda p, a: geohash(int(p[0]), a[0], a[1]),
+    "HASH": lambda _, a: F.when(
+        a[0].isNotNull(), F.shiftrightunsigned(F.xxhash64(a[0]), 11).cast("double")
+    ),
 }
 
 

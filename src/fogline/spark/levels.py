@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from fogline.errors import PlanError
 from fogline.model.streams import NUMBER
 from fogline.plan.expressions import Field, KeyValue
-from fogline.plan.partials import TIME_SECONDS
 from fogline.plan.program import Channel, Level
 from fogline.spark.columns import Functions, Leaves, no_functions, to_column
 from fogline.spark.first_stage import packed, single_record
@@ -97,8 +96,6 @@ def _copy(
 
 def _result_leaves(numbers: dict[str, int], functions: Functions) -> Leaves:
     def field(wanted: Field) -> Column:
-        if wanted == TIME_SECONDS:
-            return F.col("t") / 1000.0
         if wanted.name == "value" and wanted.type == NUMBER:
             return F.col("value")
         return key_value(KeyValue(wanted.name, wanted.type), F.col("key"))

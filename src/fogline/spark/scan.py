@@ -28,7 +28,6 @@ from fogline.plan.expressions import (
     conjuncts,
 )
 from fogline.plan.operators import Scan
-from fogline.plan.partials import TIME_SECONDS
 from fogline.plan.rules.prune_columns import HASH
 from fogline.spark.columns import Functions, Leaves, no_functions, to_column
 
@@ -182,8 +181,6 @@ def _spark_type(wanted: Field) -> str:
 
 def _leaves(columns: Mapping[Field, str], streams: tuple[str, ...], functions: Functions) -> Leaves:
     def column(wanted: Field) -> Column:
-        if wanted == TIME_SECONDS:
-            return time_millis() / 1000.0
         return F.col(columns[wanted])
 
     def origin(origins: tuple[str, ...]) -> Column | None:

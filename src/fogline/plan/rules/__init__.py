@@ -18,8 +18,8 @@ from fogline.plan.rules.windows_to_panes import windows_to_panes
 Rule = Callable[[Plan], Plan]
 
 RULES: tuple[Rule, ...] = (
-    fold_constants,
     feed_insights,
+    fold_constants,
     push_filters,
     push_samples,
     windows_to_panes,

@@ -1,12 +1,23 @@
-"""Feeding results: an insight that reads another takes its results instead of computing anew."""
+"""Feeding results: an insight that reads another takes its results instead of computing anew.
+
+This rule runs first and does not look into what it replaces: an insight that reads the same one
+in many places would make the others visit it as many times.
+"""
 
 from __future__ import annotations
 
-from fogline.plan.operators import Feed, Operator, Plan, Requery, rewrite_plan
+from dataclasses import replace
+
+from fogline.plan.operators import Feed, Operator, Plan, Requery, inputs_of, with_inputs
 
 
 def feed_insights(plan: Plan) -> Plan:
-    def visit(operator: Operator) -> Operator:
-        return Feed(operator.insight) if isinstance(operator, Requery) else operator
+    return Plan(tuple(replace(emit, input=_fed(emit.input)) for emit in plan.emits))
 
-    return rewrite_plan(plan, visit)
+
+def _fed(operator: Operator) -> Operator:
+    if isinstance(operator, Requery):
+        return Feed(operator.insight)
+    inputs = inputs_of(operator)
+    fed = tuple(_fed(child) for child in inputs)
+    return with_inputs(operator, fed) if fed != inputs else operator

@@ -15,11 +15,9 @@ from fogline.plan.operators import (
     rewrite_plan,
     walk_plan,
 )
-from fogline.plan.partials import FRACTION, TIME_SECONDS
+from fogline.plan.partials import FRACTION
 
 HASH = Field("_hash")
-DERIVED = {TIME_SECONDS}
-"""Fields that are computed from the record's time, not read."""
 
 
 def prune_columns(plan: Plan) -> Plan:
@@ -87,5 +85,5 @@ def _fields(expr: object) -> Iterator[Field]:
             yield HASH
             if part.fraction is None:
                 yield FRACTION
-        elif isinstance(part, Field) and part not in DERIVED:
+        elif isinstance(part, Field):
             yield part

@@ -121,7 +121,10 @@ def pewma(xs: Numbers, a: float, b: float = 1.0) -> float:
     """
     s1, variance = xs[0], 0.0
     for x in xs[1:]:
-        z = (x - s1) / math.sqrt(variance) if variance > 0 else 0.0
+        if variance > 0:
+            z = (x - s1) / math.sqrt(variance)
+        else:
+            z = 0.0 if x == s1 else math.inf
         p = math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
         past = (1 - a) * (1 - b * p)
         variance = past * (variance + (1 - past) * (x - s1) ** 2)
@@ -244,7 +247,7 @@ OF_SAMPLES: dict[str, Callable[..., Any]] = {
     "CORRELATION": lambda samples: correlation(
         [s.values[0] for s in samples], [s.values[1] for s in samples]
     ),
-    "SLOPE": lambda samples: slope([s.time / 1000 for s in samples], [s.x for s in samples]),
+    "SLOPE": lambda samples: slope([(s.time - samples[0].time) / 1000 for s in samples], [s.x for s in samples]),
     "TOP_K": lambda samples, k: top(samples, int(k)),
     "OUTLIER_DETECTION": outliers,
 }

@@ -60,7 +60,7 @@ final class Parts {
                 case EVENTS -> {
                     List<RecordPart> records = new ArrayList<>();
                     parts.record(aggregate, records);
-                    records.forEach(part -> made.add(parts.running(new RunningWindow.OfRecords(part, aggregate.inputs()), aggregate)));
+                    records.forEach(part -> made.add(parts.running(fed(part, aggregate), aggregate)));
                 }
                 default -> throw refused(node, aggregate);
             }
@@ -88,7 +88,7 @@ final class Parts {
         StageSpec.WindowKind kind = aggregate.window().kind();
         boolean session = node.kind() == StageSpec.NodeKind.SESSION;
         boolean fits = kind == StageSpec.WindowKind.RUNNING || session == (kind == StageSpec.WindowKind.SESSION);
-        if (!fits || session && kind != StageSpec.WindowKind.RUNNING && kind != StageSpec.WindowKind.SESSION) {
+        if (!fits) {
             throw refused(node, aggregate);
         }
     }
@@ -126,10 +126,14 @@ final class Parts {
         } else if (Functions.isSketch(aggregate)) {
             made.add(running(new RunningWindow.OfPanes<>(new SketchFold(aggregate, channel)), aggregate));
         } else if (ordered != null) {
-            made.add(running(new RunningWindow.OfRecords(new OrderedPart(ordered, aggregate), aggregate.inputs()), aggregate));
+            made.add(running(fed(new OrderedPart(ordered, aggregate), aggregate), aggregate));
         } else {
             throw notRunning(aggregate);
         }
+    }
+
+    private static RunningWindow.Inner fed(RecordPart part, StageSpec.Aggregate aggregate) {
+        return new RunningWindow.OfRecords(part, aggregate.inputs());
     }
 
     private RunningWindow running(RunningWindow.Inner inner, StageSpec.Aggregate aggregate) {

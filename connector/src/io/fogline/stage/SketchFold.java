@@ -4,7 +4,7 @@ import org.apache.datasketches.hll.HllSketch;
 import org.apache.datasketches.hll.TgtHllType;
 import org.apache.datasketches.hll.Union;
 
-/** DISTINCT over panes: the union of their HLL sketches. The estimate depends on the values alone, not on the merging. */
+/** DISTINCT over panes: the union of their HLL sketches. The estimate does not depend on the order of merging. */
 final class SketchFold implements Fold<Sketch> {
     private final int column;
     private final int blob;
