@@ -45,7 +45,9 @@ class PySparkEngine:
     def _frame(self, given: Given) -> DataFrame:
         events = self._read(given)
         if self._workload == "filter":
-            return events.where(F.col("dust") > DUST_LIMIT).select("sensor", F.col("dust").alias("value"))
+            return events.where(F.col("dust") > DUST_LIMIT).select(
+                "sensor", F.col("dust").alias("value")
+            )
         timed = events.withColumn("time", F.timestamp_millis("time"))
         if self._workload == "kalman":
             return kalman(timed.where("temperature IS NOT NULL"), self._variant)

@@ -58,7 +58,10 @@ class _Transform(StatefulProcessor):
         self._state = handle.getValueState("state", _STATE)
 
     def handleInputRows(  # noqa: N802
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any  # noqa: N803
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         result, kept = _filter(pd.concat(list(rows)), self._state.get())
         self._state.update(kept)

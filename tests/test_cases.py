@@ -28,7 +28,6 @@ from fogline.plan.program import Program, lower
 from fogline.plan.rules import optimise
 from fogline.plan.show import show_plan
 from fogline.plan.user_functions import UserFunctions
-from fogline.settings import Settings
 from fogline.spark.engine import StreamRun, run_batch
 from fogline.spark.functions import spark_functions
 from fogline.spark.scan import Input

@@ -97,7 +97,8 @@ def explain(file: Path, as_json: bool, spark: bool) -> None:
 @click.option(
     "--rejects",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for bad and late records [default: FILE.rejects beside the query].",
+    help="Bad and late records of a run are kept in a folder of their own in here "
+    "[default: FILE.rejects beside the query].",
 )
 @click.option("--max-bytes", type=click.IntRange(min=1), hidden=True)
 @as_json

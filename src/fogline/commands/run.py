@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ from fogline.plan.rules import optimise
 from fogline.settings import Settings
 
 if TYPE_CHECKING:
+    from fogline.spark.engine import StreamRun
     from fogline.spark.scan import Input
 
 
@@ -53,7 +55,7 @@ def run_file(path: Path, options: Options, settings: Settings) -> None:
     check_options(options)
     loaded = load_query(path, settings)
     program = lower(optimise(loaded.plan)[0])
-    rejects = options.rejects or path.with_suffix(".rejects")
+    rejects = (options.rejects or path.with_suffix(".rejects")) / time.strftime("%Y%m%d-%H%M%S")
     with contextlib.ExitStack() as stack:
         inputs = _inputs(program, replace(options, rejects=rejects), settings, stack)
         screen = make_screen(program, options.as_json, _total_bytes(inputs))
@@ -97,10 +99,36 @@ def run_program(
         with StreamRun(
             spark, program, inputs, screen.results, settings.scratch, functions, steady
         ) as run:
-            with contextlib.suppress(KeyboardInterrupt):
-                run.wait(options.seconds, lambda: screen.tick(run.account()))
+            with _ctrl_c() as asked, contextlib.suppress(KeyboardInterrupt):
+                run.wait(options.seconds, lambda: _look(run, screen, asked))
             folder = next(iter(inputs.values())).rejects
             screen.finish(run.account(), time.monotonic() - started, folder, None)
+
+
+def _look(run: StreamRun, screen: Screen, asked: threading.Event) -> None:
+    """Between two looks at the run: is it to end, and what is there to show?"""
+    if asked.is_set():
+        raise KeyboardInterrupt
+    if screen.reader_gone:
+        raise BrokenPipeError
+    screen.tick(run.account())
+
+
+@contextlib.contextmanager
+def _ctrl_c() -> Iterator[threading.Event]:
+    """Ctrl-C sets the event, so that it breaks into nothing; a second one ends everything."""
+    asked = threading.Event()
+
+    def note(*_: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _inputs(
@@ -128,8 +156,11 @@ def _inputs(
 
 
 def _feed_from_stdin(spool: Spool) -> None:
+    """Unbuffered: a thread that waits for a buffer of Python's would hinder its end."""
+    source = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115
+
     def feed() -> None:
-        spool.copy(sys.stdin.buffer)
+        spool.copy(source)
 
     threading.Thread(target=feed, daemon=True, name="stdin").start()
 

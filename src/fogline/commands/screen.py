@@ -26,6 +26,7 @@ class Screen:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        self.reader_gone = False
 
     def __enter__(self) -> Screen:
         return self
@@ -43,9 +44,15 @@ class Screen:
 
     def results(self, results: Sequence[Result]) -> None:
         self.counts.update(r.insight for r in results)
-        for result in results:
-            click.echo(_line(result))
-        sys.stdout.flush()
+        self._write("".join(_line(r) + "\n" for r in results))
+
+    def _write(self, text: str) -> None:
+        """Nobody may be reading any more: the caller is told, not broken off."""
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            self.reader_gone = True
 
     def tick(self, account: Account) -> None:
         """Called about ten times a second while the run goes on."""
@@ -67,8 +74,7 @@ class JsonScreen(Screen):
 
     def results(self, results: Sequence[Result]) -> None:
         self.counts.update(r.insight for r in results)
-        sys.stdout.write("".join(r.record + "\n" for r in results))
-        sys.stdout.flush()
+        self._write("".join(r.record + "\n" for r in results))
 
 
 class LiveScreen(Screen):

@@ -63,7 +63,8 @@ def lift_lower(insight: Analysed, is_insight: dict[str, int]) -> tuple[Analysed,
         if not isinstance(expr, Aggregate) or expr not in hidden:
             return expr
         source = hidden[expr].name
-        return Aggregate("LAST", (Field("value"),), (), period, 0, None, (source,), expr.type)
+        value = (Field("value"),)
+        return Aggregate("LAST", value, (), period, 0, None, (source,), expr.type, fed=True)
 
     top = replace(
         insight,

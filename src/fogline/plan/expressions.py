@@ -68,6 +68,8 @@ class Aggregate:
     origins: tuple[str, ...]
     type: str = NUMBER
     labelled: bool = False
+    fed: bool = False
+    """Reads results of insights, not records of streams."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,8 @@ def uses_events(aggregate: Aggregate, trigger: Trigger) -> bool:
     """Whether an aggregate is computed from the records of a pane in order."""
     by_time = isinstance(trigger, TimeWindow)
     counted = isinstance(aggregate.window, EventWindow)
-    return not by_time or counted or aggregate.function in ORDERED
+    exact = aggregate.function == "DISTINCT" and aggregate.fed
+    return not by_time or counted or exact or aggregate.function in ORDERED
 
 
 def partials_of(aggregate: Aggregate) -> tuple[Partial, ...]:

@@ -261,7 +261,16 @@ class Scope:
         if self.sampling and raw:
             condition = both(condition, Sampled(self.sampling.fraction))
         result = Aggregate(
-            function, arguments, parameters, window, offset, condition, origins, kind, labelled
+            function,
+            arguments,
+            parameters,
+            window,
+            offset,
+            condition,
+            origins,
+            kind,
+            labelled,
+            fed=not raw,
         )
         if self.sampling and raw and self.sampling.fraction and function in _SCALED:
             return Arithmetic("/", result, Constant(self.sampling.fraction))

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 
 from fogline.errors import PlanError
 from fogline.plan.expressions import Expr
-from fogline.plan.operators import Partial
 from fogline.plan.program import Channel
 from fogline.spark.columns import to_column
 from fogline.spark.keys import key_json
@@ -196,7 +195,3 @@ def single_record(slot: Slot, cells: dict[str, Column]) -> list[Column]:
             none = F.array().cast("array<double>")
             return [F.when(any_value, c).otherwise(none) for c in (F.array(t), *lists)]
     raise PlanError(f"{slot.kind} cannot be kept for results of insights")
-
-
-def slots_of(partials: tuple[Partial, ...]) -> list[str]:
-    return [partial.kind for partial in partials]

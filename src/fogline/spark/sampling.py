@@ -18,6 +18,8 @@ from fogline.plan.program import Output, Program
 
 _MARGIN = 1.2
 _LOWEST = 0.001
+_HIGHEST = 0.999
+"""Never quite all: a full sample says nothing about how small it could be."""
 
 
 class LiveSampling:
@@ -31,7 +33,7 @@ class LiveSampling:
         self.fractions: dict[str, float] = {}
         for streams in self._streams.values():
             for stream in streams:
-                self._set(stream, 1.0)
+                self._set(stream, _HIGHEST)
 
     def learn(self, results: Iterable[Result]) -> None:
         """Sets the fraction of the next batch from what this one needed."""
@@ -47,8 +49,8 @@ class LiveSampling:
                 chosen = _choose(self._live[name], fractions)
                 wanted[stream] = max(wanted.get(stream, 0.0), chosen)
         for stream, fraction in wanted.items():
-            floor = self.fractions.get(stream, 1.0) / 2
-            self._set(stream, min(1.0, max(fraction * _MARGIN, floor, _LOWEST)))
+            floor = self.fractions.get(stream, _HIGHEST) / 2
+            self._set(stream, min(_HIGHEST, max(fraction * _MARGIN, floor, _LOWEST)))
 
     def _set(self, stream: str, fraction: float) -> None:
         self.fractions[stream] = fraction

@@ -28,6 +28,7 @@ from fogline.plan.expressions import (
     conjuncts,
 )
 from fogline.plan.operators import Scan
+from fogline.plan.partials import FRACTION
 from fogline.plan.rules.prune_columns import HASH
 from fogline.spark.columns import Functions, Leaves, no_functions, to_column
 
@@ -141,9 +142,9 @@ def source_options(
         options["filter"] = json.dumps(pushed)
     if scan.sampling and scan.sampling.fraction:
         options["sample"] = repr(scan.sampling.fraction)
-    if HASH in columns or scan.sampling:
+    if FRACTION in (scan.columns or ()):
         options["control"] = stream.name
-        options["sampleControl"] = "drop" if scan.sampling and scan.sampling.live else "report"
+        options["controlMode"] = "drop" if scan.sampling and scan.sampling.live else "report"
     if given.rejects:
         options["rejects"] = str(given.rejects)
     if streaming:
@@ -165,6 +166,8 @@ def _declared_header(stream: StreamSource, form: str) -> dict[str, str]:
 def _asked(wanted: Field, column: str) -> dict[str, Any]:
     if wanted == HASH:
         return {"name": "_hash", "type": "long"}
+    if wanted == FRACTION:
+        return {"name": "_fraction", "type": "double"}
     kind = "double" if wanted.type == NUMBER else "string"
     asked: dict[str, Any] = {"name": column, "type": kind, "from": wanted.name}
     return asked | ({"metric": True} if wanted.metric else {})

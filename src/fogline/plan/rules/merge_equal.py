@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fogline.language.ast import TimeWindow
+from fogline.language.ast import EventWindow, TimeWindow
 from fogline.plan.expressions import Aggregate
 from fogline.plan.operators import (
     Combine,
@@ -44,12 +44,14 @@ def merge_equal(plan: Plan) -> Plan:
 def _group(operator: Evaluate) -> tuple[Operator, Trigger, object]:
     """Insights on a time grid share freely; others only with the very same aggregates.
 
-    Insights without any window of time are evaluated only where a record arrived, and insights on
-    arrival at each of their own records, so those keep a second stage of their own.
+    Insights without any window of time are evaluated only where a record arrived, those on arrival
+    at each of their own records, and a count window starts at its own first record, so all those
+    keep a second stage of their own.
     """
     first = operator.inputs[0]
     assert isinstance(first, Combine)
     own = tuple(a for c in operator.inputs if isinstance(c, Combine) for a in c.aggregates)
     timed = any(isinstance(a.window, TimeWindow) for a in own)
-    on_grid = isinstance(operator.trigger, TimeWindow) and timed
+    counted = any(isinstance(a.window, EventWindow) for a in own)
+    on_grid = isinstance(operator.trigger, TimeWindow) and timed and not counted
     return first.input, operator.trigger, "grid" if on_grid else frozenset(own)

@@ -125,7 +125,10 @@ class Engine:
     def _groups(
         self, insight: Insight, calls: Sequence[Call]
     ) -> list[tuple[dict[str, Any], list[Event]]]:
-        """The events of each key, in order of time, then of the inputs' values."""
+        """The events of each key, in order of time, then of the inputs' values.
+
+        What is only counted as distinct has no order of its own.
+        """
         groups: dict[str, tuple[dict[str, Any], list[Event]]] = {}
         sources = [self._source(call, insight) for call in calls]
         for source in dict.fromkeys(sources):
@@ -138,7 +141,11 @@ class Engine:
                     keys = self.names.keys(self.shapes.keys(insight), row)
                     group = groups.setdefault(values.as_json(keys), (keys, []))
                     group[1].append(Event(row.time, inputs, row.label))
-        return [(keys, sorted(events, key=event_order)) for keys, events in groups.values()]
+        ordering = [call.function != "DISTINCT" for call in calls]
+        return [
+            (keys, sorted(events, key=lambda event: event_order(event, ordering)))
+            for keys, events in groups.values()
+        ]
 
     def _source(self, call: Call, insight: Insight) -> tuple[Insight | None, ...]:
         """The hidden insights behind the arguments; none for plain records."""

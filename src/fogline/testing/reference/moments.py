@@ -106,8 +106,12 @@ def start_of(
     return moment.end - every.millis if every else moment.end
 
 
-def event_order(event: Event) -> tuple[int, list[tuple[int, float, str]]]:
-    return event.time, [_rank(value) for values_ in event.inputs for value in values_]
+def event_order(
+    event: Event, ordering: Sequence[bool]
+) -> tuple[int, list[tuple[int, float, str]]]:
+    """By time, then by the inputs of the aggregates that `ordering` marks."""
+    own = [inputs for inputs, orders in zip(event.inputs, ordering, strict=True) if orders]
+    return event.time, [_rank(value) for values_ in own for value in values_]
 
 
 def _rank(value: Any) -> tuple[int, float, str]:

@@ -30,6 +30,8 @@ final class FoglineStream implements MicroBatchStream, SupportsTriggerAvailableN
     private final int[] output;
     private final InputFiles files;
     private final Planner planner;
+    /** Null when everything may be read at once. */
+    private final Pacer pacer;
     private final Progress progress = new Progress();
     /** What came of batches that are done, and the listing that stays as it is, if any. */
     private Progress.Found done = Progress.Found.NOTHING;
@@ -42,6 +44,7 @@ final class FoglineStream implements MicroBatchStream, SupportsTriggerAvailableN
         this.output = output;
         this.files = new InputFiles(options);
         this.planner = new Planner(options, files);
+        this.pacer = options.speed() > 0 ? new Pacer(options, files) : null;
         this.frozen = options.tail() ? null : files.list();
         SparkContext.getOrCreate().register(progress);
     }
@@ -79,9 +82,12 @@ final class FoglineStream implements MicroBatchStream, SupportsTriggerAvailableN
             return start;
         }
         SortedMap<String, Long> end = planner.advance(start.files(), listing, bytes(limit));
+        if (pacer != null) {
+            end = pacer.until(start.files(), end, System.nanoTime() / 1000);
+        }
         boolean ended = options.flush() && listing.complete() && isAll(end, listing);
         if (end.equals(start.files()) && !ended) {
-            lastFruitless = listing;
+            lastFruitless = pacer == null ? listing : null;
             return start;
         }
         SortedMap<String, Long> from = new TreeMap<>();

@@ -5,7 +5,6 @@ import io.fogline.decode.Bytes;
 import io.fogline.decode.Field;
 import io.fogline.decode.Record;
 import io.fogline.decode.Records;
-import io.fogline.decode.Times;
 import java.io.Closeable;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -28,6 +27,7 @@ final class SliceReader implements Closeable {
     private final Columns columns;
     private final Filter filter;
     private final Rows rows;
+    private final double kept;
     private final boolean errorRows;
     private final boolean needsHash;
     private final boolean needsRaw;
@@ -52,6 +52,7 @@ final class SliceReader implements Closeable {
         this.columns = new Columns(options.layout(), options.fields());
         this.filter = options.newFilter();
         this.rows = new Rows(columns, options.fields(), output, context.fraction());
+        this.kept = options.controlDrops() ? context.fraction() : options.sample();
         this.errorRows = options.wantsErrors();
         this.needsHash = rows.writes(Field.Type.HASH);
         this.needsRaw = rows.writes(Field.Type.RAW);
@@ -89,7 +90,7 @@ final class SliceReader implements Closeable {
     private boolean decodeMessage() throws IOException {
         records.clear(context.arrival());
         nextRecord = 0;
-        if (!Sample.keeps(context.fraction(), messages.bytes(), messages.from(), messages.to(), options.sampleSeed())) {
+        if (!Sample.keeps(kept, messages.bytes(), messages.from(), messages.to(), options.sampleSeed())) {
             return false;
         }
         hash = needsHash ? Sample.hash(messages.bytes(), messages.from(), messages.to(), 0) : 0;
@@ -99,7 +100,7 @@ final class SliceReader implements Closeable {
                 throw new BadMessage(messages.problem());
             }
             source.decoder().decode(messages.bytes(), messages.from(), messages.to(), records);
-            setTimes();
+            EventTimes.set(records, options.layout());
             good += records.size();
             return false;
         } catch (BadMessage e) {
@@ -107,23 +108,6 @@ final class SliceReader implements Closeable {
         } catch (RuntimeException e) {
             // A fault in a decoder must cost one message, not the query: a replay would fail again.
             return isBad("the decoder failed: " + e);
-        }
-    }
-
-    private void setTimes() throws BadMessage {
-        boolean declared = options.layout().hasTimeField();
-        for (int i = 0; i < records.size(); i++) {
-            Record record = records.get(i);
-            if (declared) {
-                int slot = options.layout().timeSlot(record);
-                long time = slot < 0 ? Times.NONE : Times.of(record, slot);
-                if (time == Times.NONE) {
-                    throw new BadMessage(slot < 0 ? "the time field is missing" : "the time field is not a time");
-                }
-                record.setOwnTime(time);
-            } else if (record.ownTime() == Record.NO_TIME) {
-                record.setOwnTime(records.arrival());
-            }
         }
     }
 

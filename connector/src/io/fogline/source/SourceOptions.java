@@ -20,7 +20,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  *
  * @param fields the columns, the event time last
  * @param filter the condition as JSON, or null
+ * @param controlDrops the live fraction drops messages; else it is only told
  * @param lateness in milliseconds; -1 when nothing is late
+ * @param speed times real time; 0 as fast as possible
  */
 record SourceOptions(
         String path,
@@ -33,13 +35,15 @@ record SourceOptions(
         double sample,
         long sampleSeed,
         String control,
+        boolean controlDrops,
         String stream,
         long lateness,
         String rejects,
         long maxBytesPerTrigger,
         long splitBytes,
         boolean tail,
-        boolean flush)
+        boolean flush,
+        double speed)
         implements Serializable {
 
     private static final ObjectMapper JSON = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS);
@@ -68,13 +72,15 @@ record SourceOptions(
                 fraction(options),
                 number(options, "sampleSeed", 0, Long.MIN_VALUE),
                 options.get("control"),
+                controlDrops(options),
                 options.getOrDefault("stream", "stream"),
                 number(options, "lateness", -1, 0),
                 options.get("rejects"),
                 number(options, "maxBytesPerTrigger", 64 * MEBIBYTE, 1),
                 number(options, "splitBytes", 8 * MEBIBYTE, 1),
                 flag(options, "tail"),
-                flag(options, "flush"));
+                flag(options, "flush"),
+                speed(options));
     }
 
     /** A new filter; null when every row is wanted. */
@@ -85,8 +91,8 @@ record SourceOptions(
     /** The same read, leaving nothing behind. */
     SourceOptions withoutRejects() {
         return new SourceOptions(
-                path, format, fields, layout, entity, header, filter, sample, sampleSeed, control, stream, lateness, null,
-                maxBytesPerTrigger, splitBytes, tail, flush);
+                path, format, fields, layout, entity, header, filter, sample, sampleSeed, control, controlDrops, stream,
+                lateness, null, maxBytesPerTrigger, splitBytes, tail, flush, speed);
     }
 
     /** Whether bad messages are rows of their own. */
@@ -125,6 +131,27 @@ record SourceOptions(
             throw new IllegalArgumentException("option header: expected a JSON list of column names");
         }
         return header;
+    }
+
+    private static boolean controlDrops(CaseInsensitiveStringMap options) {
+        String mode = options.getOrDefault("controlMode", "drop").toLowerCase(Locale.ROOT);
+        if (!mode.equals("drop") && !mode.equals("report")) {
+            throw new IllegalArgumentException("option controlMode: " + mode + " is neither drop nor report");
+        }
+        return mode.equals("drop");
+    }
+
+    private static double speed(CaseInsensitiveStringMap options) {
+        String text = options.getOrDefault("speed", "0");
+        try {
+            double speed = Double.parseDouble(text);
+            if (speed >= 0 && speed <= 1e9) {
+                return speed;
+            }
+        } catch (NumberFormatException e) {
+            // Falls through to the same message.
+        }
+        throw new IllegalArgumentException("option speed: " + text + " is not a number from 0 to 1e9");
     }
 
     private static double fraction(CaseInsensitiveStringMap options) {

@@ -11,6 +11,7 @@ final class ArrivalNode implements Node {
     private final List<RecordPart> parts;
     private final Results results;
     private final int[] inputs;
+    private final int[] ordering;
     private final int everyEvents;
     private final long reach;
     private long seen;
@@ -20,6 +21,7 @@ final class ArrivalNode implements Node {
         parts = Parts.ofRecords(spec, node, StageSpec.WindowKind.values());
         results = Parts.results(node);
         inputs = Parts.inputs(node);
+        ordering = Parts.ordering(node);
         everyEvents = node.everyEvents();
         reach = parts.stream().mapToLong(RecordPart::reach).max().orElse(0);
     }
@@ -27,7 +29,7 @@ final class ArrivalNode implements Node {
     @Override
     public void add(Pane pane) {
         Records records = pane.records();
-        int[] order = records.orderedBy(inputs);
+        int[] order = records.orderedBy(ordering);
         for (int i = 0; i < records.size(); i++) {
             int record = order == null ? i : order[i];
             if (records.hasAny(record, inputs)) {

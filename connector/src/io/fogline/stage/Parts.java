@@ -37,6 +37,12 @@ final class Parts {
                 .distinct().toArray();
     }
 
+    /** The inputs that order records of one time: all but those that are only counted as distinct. */
+    static int[] ordering(StageSpec.NodeSpec node) {
+        return node.aggregates().stream().filter(aggregate -> !aggregate.function().equals("DISTINCT"))
+                .flatMapToInt(aggregate -> Arrays.stream(aggregate.inputs())).distinct().toArray();
+    }
+
     /** The gap of a session node, which all its session windows share. */
     static long gap(StageSpec.NodeSpec node) {
         long[] gaps = node.aggregates().stream().map(StageSpec.Aggregate::window)

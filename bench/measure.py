@@ -1,0 +1,149 @@
+"""Measures one workload: all its engines warm at the same time, their passes taken in turn."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from data import DataSet
+from processes import Worker, WorkerError
+from protocol import Checked
+from workloads import FLINK, SPARK, Subject, Workload
+
+_WARM_UP_PASSES = 3
+_LONG_SECONDS = 60.0
+"""A pass that takes longer than this is not repeated: noise is small in it."""
+_TOLERANCE = 1e-6
+
+Tell = Callable[[str], None]
+
+
+@dataclass
+class Measured:
+    """What is known of one engine in one workload. `problem` says why it is worth nothing."""
+
+    engine: str
+    variant: str
+    label: str
+    seconds: list[float] = field(default_factory=list)
+    count: int = 0
+    total: float = 0.0
+    peak_bytes: int = 0
+    problem: str | None = None
+
+    @property
+    def median(self) -> float | None:
+        return median(self.seconds) if self.seconds and not self.problem else None
+
+
+def measure(
+    workload: Workload,
+    subjects: tuple[Subject, ...],
+    data: DataSet,
+    small: DataSet,
+    repeats: int,
+    logs: Path,
+    tell: Tell,
+) -> dict[str, Any]:
+    """The workload's part of the report."""
+    found = [Measured(s.engine, s.variant, s.label) for s in subjects]
+    with contextlib.ExitStack() as stack:
+        workers: list[Worker] = []
+        for subject, measured in zip(subjects, found, strict=True):
+            tell(f"{workload.name}: {measured.label}: starting and warming up")
+            log = logs / f"{workload.name}-{subject.engine}-{subject.variant}.log"
+            workers.append(stack.enter_context(Worker(subject, workload.name, log)))
+            with _problems(measured, tell):
+                _warm_up(workers[-1], measured, data, small)
+        for number in range(repeats):
+            for worker, measured in zip(workers, found, strict=True):
+                if _wanted(measured):
+                    with _problems(measured, tell):
+                        measured.seconds.append(worker.time(data))
+                        tell(_progress(workload, measured, data, number, repeats))
+        for worker, measured in zip(workers, found, strict=True):
+            measured.peak_bytes = worker.peak_bytes
+    if workload.baseline is None:
+        _compare(found, tell)
+    return {
+        "name": workload.name,
+        "title": workload.title,
+        "goal": workload.goal,
+        "baseline": workload.baseline,
+        "events": data.count,
+        "bytes": data.bytes,
+        "engines": [_entry(m, found, workload, data) for m in found],
+    }
+
+
+def _warm_up(worker: Worker, measured: Measured, data: DataSet, small: DataSet) -> None:
+    worker.await_ready()
+    for _ in range(_WARM_UP_PASSES):
+        worker.time(small)
+    checked = worker.check(data)
+    measured.count, measured.total = checked.count, checked.total
+
+
+def _wanted(measured: Measured) -> bool:
+    return not measured.problem and not any(s > _LONG_SECONDS for s in measured.seconds)
+
+
+@contextlib.contextmanager
+def _problems(measured: Measured, tell: Tell) -> Any:
+    try:
+        yield
+    except WorkerError as error:
+        measured.problem = str(error)
+        tell(f"{measured.label}: FAILED: {error}")
+
+
+def _progress(workload: Workload, found: Measured, data: DataSet, number: int, of: int) -> str:
+    seconds = found.seconds[-1]
+    rate = data.count / seconds / 1000
+    return (
+        f"{workload.name}: {found.label}: pass {number + 1} of {of}: "
+        f"{seconds:.2f} s, {rate:,.0f} thousand events/s"
+    )
+
+
+def _compare(found: list[Measured], tell: Tell) -> None:
+    """All engines must give what the first one gives."""
+    sound = [m for m in found if not m.problem]
+    for other in sound[1:]:
+        if not _agree(Checked(sound[0].count, sound[0].total), Checked(other.count, other.total)):
+            other.problem = (
+                f"results differ: {other.count} with the sum {other.total!r}, "
+                f"{sound[0].label} has {sound[0].count} with {sound[0].total!r}"
+            )
+            tell(f"{other.label}: FAILED: {other.problem}")
+
+
+def _agree(one: Checked, other: Checked) -> bool:
+    near = abs(one.total - other.total) <= _TOLERANCE * max(abs(one.total), abs(other.total))
+    return one.count == other.count and near
+
+
+def _entry(
+    measured: Measured, found: list[Measured], workload: Workload, data: DataSet
+) -> dict[str, Any]:
+    seconds = measured.median
+    entry = asdict(measured) | {
+        "events_per_second": None if seconds is None else data.count / seconds
+    }
+    against = {
+        "to_pyspark": _best(found, lambda m: m.engine == SPARK),
+        "to_flink": _best(found, lambda m: m.engine == FLINK),
+        "to_baseline": _best(found, lambda m: m.variant == workload.baseline),
+    }
+    for name, best in against.items():
+        entry[name] = None if seconds is None or best is None else best / seconds
+    return entry
+
+
+def _best(found: list[Measured], which: Callable[[Measured], bool]) -> float | None:
+    times = [m.median for m in found if which(m) and m.median is not None]
+    return min((t for t in times if t is not None), default=None)
