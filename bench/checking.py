@@ -11,9 +11,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from workloads import many_insights
+
 from fogline.commands.queries import load_query
 from fogline.settings import load
-from workloads import many_insights
 
 INSIGHTS = 200
 

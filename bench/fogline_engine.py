@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 
+from protocol import Checked, Given, serve
 from pyspark.sql import DataFrame
+from streaming import count_results, run_to_end
+from workloads import RECORDS, insights
 
 from fogline.plan.build import plan_text
 from fogline.plan.program import lower
@@ -13,9 +16,6 @@ from fogline.settings import load
 from fogline.spark.compile import compile_program
 from fogline.spark.scan import Input
 from fogline.spark.session import open_session
-from protocol import Checked, Given, serve
-from streaming import count_results, run_to_end
-from workloads import RECORDS, insights
 
 _TYPED = ("insight", "key", "start", "end", "value", "count")
 

@@ -1,4 +1,4 @@
-"""Engines as child processes: each in a session of its own, so that it ends with everything it made.
+"""Engines as child processes, each in a session of its own: it ends with everything it started.
 
 A worker is told to end by closing its input; what is still there a few seconds later is killed.
 """

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
+from protocol import Checked, Given, serve
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-
-from fogline.settings import load
-from protocol import Checked, Given, serve
 from pyspark_kalman import kalman
 from streaming import count_results, run_to_end
 from workloads import DUST_LIMIT
+
+from fogline.settings import load
 
 _BYTES_PER_TRIGGER = 64 << 20
 _FIELDS = {"filter": "sensor STRING, dust DOUBLE"}
@@ -86,6 +87,7 @@ def _session(memory: str) -> SparkSession:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.pyspark.python": sys.executable,
     }
+    os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # Python workers import this folder
     builder = SparkSession.builder.master("local[*]").appName("pyspark-bench")
     for key, value in settings.items():
         builder = builder.config(key, value)

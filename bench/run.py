@@ -18,7 +18,7 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).parent))
 
 import data
-import docs
+import page
 import report
 from checking import measure_checking
 from machine import describe
@@ -27,6 +27,8 @@ from processes import PEERS
 from workloads import FLINK, WORKLOADS, Subject, Workload
 
 CHECKING = "checking"
+_FOLDER = click.Path(path_type=Path)
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 NAMES = (*(w.name for w in WORKLOADS), CHECKING)
 
 
@@ -35,14 +37,10 @@ NAMES = (*(w.name for w in WORKLOADS), CHECKING)
 @click.option("--events", default=2_000_000, show_default=True, help="Events per workload.")
 @click.option("--repeats", default=3, show_default=True, help="Timed passes; the median counts.")
 @click.option("--only", type=click.Choice(NAMES), multiple=True, help="Only this; may be repeated.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for results.json and logs.")
-@click.option("--cache", type=click.Path(path_type=Path), help="Folder for the generated events.")
+@click.option("--out", type=_FOLDER, help="Folder for results.json and logs.")
+@click.option("--cache", type=_FOLDER, help="Folder for the generated events.")
 @click.option("--write-docs", is_flag=True, help="Write docs/benchmarks.md and its plot anew.")
-@click.option(
-    "--docs-from",
-    type=click.Path(path_type=Path, exists=True),
-    help="Measure nothing: write the docs from this results.json.",
-)
+@click.option("--docs-from", type=_FILE, help="Measure nothing: write the docs from results.json.")
 def main(
     peers: bool,
     events: int,
@@ -55,7 +53,7 @@ def main(
 ) -> None:
     console = Console()
     if docs_from:
-        docs.write(json.loads(docs_from.read_text(encoding="utf-8")))
+        page.write(json.loads(docs_from.read_text(encoding="utf-8")))
         return
     if peers and not PEERS.exists():
         raise click.ClickException("Flink is not installed: run scripts/setup-peers.sh")
@@ -72,7 +70,7 @@ def main(
     target.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     console.print(f"results: {target}")
     if write_docs:
-        docs.write(results)
+        page.write(results)
     if report.failures(results):
         raise SystemExit(1)
 

@@ -8,11 +8,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from protocol import Checked
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
-
-from protocol import Checked
 
 
 def run_to_end(frame: Callable[[], DataFrame], scratch: Path) -> float:

@@ -23,8 +23,8 @@ from pyflink.table import StreamTableEnvironment
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from protocol import Checked, Given, serve  # noqa: E402
-from workloads import DUST_LIMIT, KALMAN_Q, KALMAN_R  # noqa: E402
+from protocol import Checked, Given, serve
+from workloads import DUST_LIMIT, KALMAN_Q, KALMAN_R
 
 _EVENTS = """
 CREATE TEMPORARY TABLE events (
@@ -86,6 +86,8 @@ class FlinkEngine:
         self._workload = workload
         self._variant = variant
         self._cores = min(os.cpu_count() or 1, 4)
+        # The interpreter of thread mode lives inside Java and does not know its environment.
+        os.environ["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
 
     def time(self, given: Given) -> float:
         return self._run(given, "'connector' = 'blackhole'")

@@ -27,9 +27,7 @@ SEEDS = range(int(os.environ.get("FOGLINE_PROPERTY_SEEDS", "10")))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_batch_stream_and_reference_agree(
-    spark: SparkSession, tmp_path: Path, seed: int
-) -> None:
+def test_batch_stream_and_reference_agree(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     case = generate.case(seed)
     expected = indexed(evaluate(parse(case.text), case.records))
     program = program_of(case.text)

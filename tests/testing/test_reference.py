@@ -247,16 +247,15 @@ def test_first_and_last_of_equal_times() -> None:
 
 
 def test_pewma() -> None:
-    # Second record: s1 = 2, s2 = 4, no spread, so p = 1/sqrt(2 pi) = 0.39894 and the past weighs
-    # 0.5 * 0.60106 = 0.30053: s1 = 0.30053 * 2 + 0.69947 * 4 = 3.39894.
-    weight = 0.5 * (1 - 1 / math.sqrt(2 * math.pi))
-    second = weight * 2 + (1 - weight) * 4
-    assert second == pytest.approx(3.39894, abs=1e-5)
-    assert value_of(call("PEWMA", X, parameters=(0.5,)), xs(2, 4)) == pytest.approx(second)
-    # Third: s2 = 0.30053 * 4 + 0.69947 * 16 = 12.39364, sd = sqrt(12.39364 - 11.55280) = 0.91698,
-    # z = 6.60106 / 0.91698 = 7.1987, p = 2e-12: the past weighs one half.
+    # Second record: no spread yet, so a value off the mean is as unlikely as can be, and the past
+    # weighs one half: mean (2 + 4) / 2 = 3, variance 0.5 * 0.5 * 2² = 1.
+    assert value_of(call("PEWMA", X, parameters=(0.5,)), xs(2, 4)) == 3
+    # Third: z = 7 / 1, p = 9e-12: the past weighs one half again.
     found = value_of(call("PEWMA", X, parameters=(0.5,)), xs(2, 4, 10))
-    assert found == pytest.approx((second + 10) / 2, abs=1e-6)
+    assert found == pytest.approx(6.5, abs=1e-9)
+    # A likely third value, z = 0.5: p = exp(-1/8) / sqrt(2 pi) = 0.35207, the past weighs 0.32397.
+    found = value_of(call("PEWMA", X, parameters=(0.5,)), xs(2, 4, 3.5))
+    assert found == pytest.approx(0.32397 * 3 + 0.67603 * 3.5, abs=1e-4)
 
 
 def test_pewma_of_equal_values() -> None:

@@ -69,7 +69,7 @@ class Output:
 
     @property
     def deciding(self) -> tuple[Aggregate, ...]:
-        """Those that decide whether there is anything to emit: windows of time, if there are any."""
+        """Those that decide whether there is anything to emit: windows of time, if there are."""
         timed = tuple(a for a in self.own if isinstance(a.window, TimeWindow))
         return timed if timed and isinstance(self.trigger, TimeWindow) else self.own
 

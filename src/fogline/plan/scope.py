@@ -30,7 +30,7 @@ from fogline.plan.expressions import (
 )
 from fogline.plan.operators import Key, Sampling, Trigger
 from fogline.plan.problems import did_you_mean
-from fogline.plan.records import AS_DECLARED, Records
+from fogline.plan.records import AS_DECLARED, Records, metrics_of
 from fogline.plan.tree import calls_in, is_aggregate, names_outside_aggregates, strip_keys
 
 _SCALED = {"COUNT", "SUM", "RUNNING_COUNT"}
@@ -134,9 +134,7 @@ class Scope:
         catalog = self.analysis.catalog
         sources = list(self._inlined)
         for call in self._calls:
-            for origin in self._call_origins(call):
-                if origin in catalog.insights:
-                    sources.append(self.analysis.insight(origin, call))
+            sources += self._insights_read(call)
         for node in names_outside_aggregates(self.insight.expression, None):
             if node.name in catalog.insights:
                 sources.append(self.analysis.insight(node.name, node))
@@ -154,6 +152,17 @@ class Scope:
         names = ", ".join(k.name for k in insight.keys) or "none"
         message = f"the insights used here have different keys (those of {insight.name}: {names})"
         self.analysis.refuse("KEYS", message, self.insight, "say BY, or aggregate them first")
+
+    def _insights_read(self, call: ast.Call) -> list[Analysed]:
+        """The insights whose results, or whose values of single records, an aggregate takes."""
+        origins = self._call_origins(call)
+        if not origins:
+            return []
+        named = [m for a in call.arguments for m in metrics_of(a)]
+        plain = [m.name for m in named if isinstance(m, ast.Reference) or not m.streams]
+        known = self.analysis.catalog.insights
+        names = [name for name in dict.fromkeys([*origins, *plain]) if name in known]
+        return [self.analysis.insight(name, call) for name in names]
 
     def _call_origins(self, call: ast.Call) -> tuple[str, ...]:
         if any(is_aggregate(c) for a in call.arguments for c in calls_in(a, None)):

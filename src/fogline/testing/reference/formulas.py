@@ -121,15 +121,18 @@ def pewma(xs: Numbers, a: float, b: float = 1.0) -> float:
     """
     s1, variance = xs[0], 0.0
     for x in xs[1:]:
-        if variance > 0:
-            z = (x - s1) / math.sqrt(variance)
-        else:
-            z = 0.0 if x == s1 else math.inf
+        z = _standardised(x - s1, variance)
         p = math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
         past = (1 - a) * (1 - b * p)
         variance = past * (variance + (1 - past) * (x - s1) ** 2)
         s1 = s1 + (1 - past) * (x - s1)
     return s1
+
+
+def _standardised(away: float, variance: float) -> float:
+    if variance > 0:
+        return away / math.sqrt(variance)
+    return 0.0 if away == 0 else math.inf
 
 
 def kalman(zs: Numbers, q: float, r: float) -> float:
@@ -247,7 +250,9 @@ OF_SAMPLES: dict[str, Callable[..., Any]] = {
     "CORRELATION": lambda samples: correlation(
         [s.values[0] for s in samples], [s.values[1] for s in samples]
     ),
-    "SLOPE": lambda samples: slope([(s.time - samples[0].time) / 1000 for s in samples], [s.x for s in samples]),
+    "SLOPE": lambda samples: slope(
+        [(s.time - samples[0].time) / 1000 for s in samples], [s.x for s in samples]
+    ),
     "TOP_K": lambda samples, k: top(samples, int(k)),
     "OUTLIER_DETECTION": outliers,
 }

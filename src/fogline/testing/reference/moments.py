@@ -106,9 +106,7 @@ def start_of(
     return moment.end - every.millis if every else moment.end
 
 
-def event_order(
-    event: Event, ordering: Sequence[bool]
-) -> tuple[int, list[tuple[int, float, str]]]:
+def event_order(event: Event, ordering: Sequence[bool]) -> tuple[int, list[tuple[int, float, str]]]:
     """By time, then by the inputs of the aggregates that `ordering` marks."""
     own = [inputs for inputs, orders in zip(event.inputs, ordering, strict=True) if orders]
     return event.time, [_rank(value) for values_ in own for value in values_]
