@@ -32,7 +32,7 @@ about another; the ratios hold better, and they are what the goals are about.
 
 - **Data**: {events:,} json events of about {size} bytes from 788 sensors, in order of event time,
   10,000 a second (1,000 for the 10-minute window), the same bytes for every engine, made once with
-  a fixed seed. They lie in part files a little smaller than one trigger (64 MiB), because Spark's own
+  a fixed seed. They lie in part files a little smaller than one trigger (64 MiB), as Spark's own
   file source cannot cut a file: so Fogline and PySpark run batches of the same size.
 - **What is timed**: one pass over all events, from making the query to its last result, into a
   sink that keeps nothing. Starting the session is not timed. For Flink it is Flink's own account of

@@ -1,15 +1,19 @@
-"""One Spark session for the whole test run, and the option that writes expected results anew."""
+"""What all tests share: one Spark session, the command line in this process, one option."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from fogline.cli import main
 from fogline.settings import Settings
-from fogline.spark.session import open_session
+from fogline.spark.session import JAR, open_session
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,6 +37,63 @@ def settings(scratch: Path) -> Settings:
 
 @pytest.fixture(scope="session")
 def spark(settings: Settings) -> Iterator[SparkSession]:
+    build_connector()
     session = open_session(settings, "fogline-tests")
+    session.sparkContext.setLogLevel("OFF")
+    session.conf.set("spark.sql.streaming.stopTimeout", "30s")
     yield session
     session.stop()
+
+
+def build_connector() -> None:
+    """The jar from the sources as they are now; nothing to do when it is newer than they are."""
+    path = Path(__file__).resolve().parents[1] / "connector" / "build.py"
+    spec = importlib.util.spec_from_file_location("connector_build", path)
+    assert spec is not None
+    assert spec.loader is not None
+    builder = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(builder)
+    builder.build(JAR)
+
+
+# ── the command line ─────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+Fogline = Callable[..., Outcome]
+
+
+@pytest.fixture
+def fogline(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Fogline:
+    monkeypatch.setenv("FOGLINE_FUNCTIONS", str(tmp_path / "functions"))
+    monkeypatch.setenv("FOGLINE_SCRATCH", str(tmp_path))
+
+    def call(*arguments: str | Path) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["fogline", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main()
+        printed = capsys.readouterr()
+        return Outcome(int(stop.value.code or 0), printed.out, printed.err)
+
+    return call
+
+
+@pytest.fixture
+def query(tmp_path: Path) -> Callable[[str | bytes], Path]:
+    """Writes a query file and gives its path."""
+
+    def write(text: str | bytes) -> Path:
+        path = tmp_path / "query.ins"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
+        return path
+
+    return write

@@ -76,8 +76,14 @@ def test_size_depth_and_bytes(
     "odd", ["\0", "\u202e", "\u2028", "１", "e\u0301", "🙂", "\x1b[2J", "\ufeff", "ſ", "\u212a"]
 )
 def test_odd_characters(answer: Callable[[str], str], odd: str) -> None:
-    for text in (f"i = COMPUTE {odd}", f'i = COMPUTE AVG("{odd}") EVERY 1 s', f"{odd} = COMPUTE x",
-                 f"i = COMPUTE AVG(x, 1 {odd})", f"# {odd}", f"i = COMPUTE x BY {odd}"):  # fmt: skip
+    for text in (
+        f"i = COMPUTE {odd}",
+        f'i = COMPUTE AVG("{odd}") EVERY 1 s',
+        f"{odd} = COMPUTE x",
+        f"i = COMPUTE AVG(x, 1 {odd})",
+        f"# {odd}",
+        f"i = COMPUTE x BY {odd}",
+    ):
         told = answer(S + text)
         assert "\x1b" not in told
         assert "\u202e" not in told
@@ -116,8 +122,8 @@ def test_many_problems_are_told_and_no_more(answer: Callable[[str], str]) -> Non
 
 def test_a_file_of_200_insights_is_checked_within_a_second(answer: Callable[[str], str]) -> None:
     insight = (
-        "load_{0} = COMPUTE (100.0 * MAX(publish, {1} SECONDS) / AVG(deliver WHEN kind == a, 9 s))\n"
-        "    BY city, road WHEN > RUNNING_MEAN(publish) AND city IN (a, b) EVERY 1 SECONDS\n"
+        "load_{0} = COMPUTE (100.0 * MAX(publish, {1} SECONDS) / AVG(deliver WHEN kind == a, 9 s))"
+        " BY city, road WHEN > RUNNING_MEAN(publish) AND city IN (a, b) EVERY 1 SECONDS\n"
         "    WITH SALIENCE 3;\n"
         "over_{0} = COMPUTE MAX(load_{0}, 1 MINUTES) BY city EVERY 10 s;\n"
     )

@@ -105,7 +105,7 @@ def test_bad_and_late_records_are_counted_and_kept(
     assert rows(told.out, "mean") == MEANS
     folder = tmp_path / "query.rejects"
     assert f"stream s: 2 bad, 1 late, kept in {folder}" in told.err
-    kept = [json.loads(line) for file in folder.iterdir() for line in file.open()]
+    kept = [json.loads(line) for file in folder.rglob("*.ndjson") for line in file.open()]
     windows = [entry for entry in kept if entry["kind"] == "late"]
     assert [json.loads(entry["record"])["x"] for entry in windows] == [99]
     bad = {entry["record"]: entry["reason"] for entry in kept if entry["kind"] == "bad"}

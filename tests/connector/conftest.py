@@ -1,11 +1,8 @@
-"""A Spark session with the connector, and short ways to read with it."""
+"""Short ways to read with the connector."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,42 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-ROOT = Path(__file__).resolve().parents[2]
 Rows = list[dict[str, Any]]
-
-
-def connector_jar(folder: Path) -> Path:
-    """The jar that FOGLINE_CONNECTOR_JAR names, or one built now."""
-    if "FOGLINE_CONNECTOR_JAR" in os.environ:
-        return Path(os.environ["FOGLINE_CONNECTOR_JAR"])
-    spec = importlib.util.spec_from_file_location(
-        "connector_build", ROOT / "connector" / "build.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    builder = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(builder)
-    jar = folder / "fogline-connector.jar"
-    builder.build(jar)
-    return jar
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    jar = connector_jar(tmp_path_factory.mktemp("jar"))
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.jars", jar.as_uri())
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.streaming.stopTimeout", "30s")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
 
 
 def columns(spec: str) -> str:

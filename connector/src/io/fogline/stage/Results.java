@@ -6,14 +6,17 @@ import java.util.List;
 
 /**
  * Collects the evaluations of one node. An evaluation is opened, its columns set, and then kept or
- * dropped; {@link #take} gives them in rows of at most {@value #ROW} and forgets them.
+ * dropped; {@link #take} gives them in rows and forgets them. Rows are short, because whoever takes
+ * the evaluations of a row apart again copies the whole row for each.
  */
 final class Results {
-    static final int ROW = 8192;
+    private static final int ROW_VALUES = 64;
+    private static final int LEAST_ROW = 4;
 
     private final int node;
     private final int width;
     private final boolean hasTexts;
+    private final int most;
     private final List<ResultRow> full = new ArrayList<>();
     private long[] starts = new long[4];
     private long[] ends = new long[4];
@@ -26,6 +29,7 @@ final class Results {
         this.node = node;
         this.width = width;
         this.hasTexts = hasTexts;
+        this.most = Math.max(LEAST_ROW, ROW_VALUES / width);
         counts = new long[4 * width];
         values = new double[4 * width];
         texts = new String[hasTexts ? 4 * width : 0];
@@ -71,13 +75,13 @@ final class Results {
 
     void keep() {
         size++;
-        if (size == ROW) {
+        if (size == most) {
             flush();
         }
     }
 
     private void grow() {
-        int room = Math.min(size * 2, ROW);
+        int room = Math.min(size * 2, most);
         starts = Arrays.copyOf(starts, room);
         ends = Arrays.copyOf(ends, room);
         counts = Arrays.copyOf(counts, room * width);
