@@ -12,7 +12,7 @@ help: ## list the targets
 setup: ## install everything Fogline needs into .venv and build the connector
 	@scripts/setup.sh
 
-demo: setup ## run the smart-city demo with its dashboard
+demo: setup ## run the smart-city demo: simulated sensors, live insights
 	@.venv/bin/fogline demo $(ARGS)
 
 test: setup ## run every test; ARGS="-k name" picks some

@@ -82,6 +82,13 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.startswith("http") or (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_queries_on_pages_are_fine(page: Path) -> None:
+    for block in blocks(page.read_text(encoding="utf-8")):
+        if " STREAM FROM " in block and " COMPUTE " in block:
+            assert plan_text(block).emits
+
+
 # ── examples ─────────────────────────────────────────────────────────────────────────────────────
 
 

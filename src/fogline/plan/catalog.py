@@ -10,7 +10,7 @@ from fogline.language import ast
 from fogline.model.streams import FORMATS, NUMBER, STRING, StreamSource
 from fogline.plan.problems import Problems, did_you_mean
 
-_COMMON = {"format", "time", "entity", "schema", "lateness", "metric", "value"}
+_COMMON = {"format", "time", "entity", "schema", "lateness", "metric", "value", "header"}
 _REQUIRED = {"mqtt": {"topic"}, "file": {"path"}, "memory": {"name"}, "storageFabric": set[str]()}
 _OPTIONAL = {"mqtt": {"broker"}, "file": set[str](), "memory": set[str]()}
 _LATER = {"kafka", "amqp"}

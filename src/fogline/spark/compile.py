@@ -83,4 +83,4 @@ def _next(
     layout = Layout(level.channels)
     rows = to_next_level(results, level, layout, numbers, program.pane_ms, functions)
     windows = to_windows(rows, level, layout, program.pane_ms)
-    return evaluate_windows(windows, level, numbers, functions)
+    return evaluate_windows(windows, level, numbers, functions, above=True)

@@ -36,33 +36,47 @@ HANDED_THROUGH = -1
 
 
 def evaluate_windows(
-    windows: DataFrame, level: Level, numbers: dict[str, int], functions: Functions = no_functions
+    windows: DataFrame,
+    level: Level,
+    numbers: dict[str, int],
+    functions: Functions = no_functions,
+    above: bool = False,
 ) -> DataFrame:
-    """Result rows of a level's own insights, and those handed through from lower levels.
+    """Result rows of a level's own insights and, `above` others, those handed through from below.
 
     Both leave the stateful step in one frame and are told apart by expressions, not by two
     branches: a second branch would run the stateful step twice.
     """
     through = F.col("node") == HANDED_THROUGH
-    ends = F.when(through, F.array(F.lit(0).cast("bigint"))).otherwise(F.col("ends"))
+    once = F.array(F.lit(0).cast("bigint"))
     exploded = windows.select(
-        "node",
-        "key",
-        "starts",
-        "counts",
-        "values",
-        "texts",
-        "pass",
-        "_time",
-        F.posexplode(ends).alias("pos", "end"),
-    )
-    chosen = F.when(through, F.array(F.from_json("pass", COLUMNS)))
-    for node in level.nodes:
-        outputs = [o for o in level.outputs if o.node == node.number]
-        structs = [_result(o, node.aggregates, numbers[o.name], functions) for o in outputs]
-        chosen = chosen.when(F.col("node") == node.number, F.array(*structs))
-    rows = exploded.select("_time", F.explode(chosen).alias("result"))
+        "node", "key", "starts", "counts", "values", "texts", "pass", "_time",
+        F.posexplode(F.when(through, once).otherwise(F.col("ends")) if above else "ends")
+        .alias("pos", "end"),
+    )  # fmt: skip
+    by_node = [
+        (node.number, [_result(o, node.aggregates, numbers[o.name], functions)
+                       for o in level.outputs if o.node == node.number])
+        for node in level.nodes
+    ]  # fmt: skip
+    if above:
+        by_node.append((HANDED_THROUGH, [F.from_json("pass", COLUMNS)]))
+    rows = exploded.select("_time", _results_of(by_node).alias("result"))
     return rows.where(F.col("result").isNotNull()).select("result.*", "_time")
+
+
+def _results_of(by_node: list[tuple[int, list[Column]]]) -> Column:
+    """The results of a row: one struct where every node has one insight, else several rows."""
+    single = all(len(results) == 1 for _, results in by_node)
+    forms = [(number, r[0] if single else F.array(*r)) for number, r in by_node]
+    if len(forms) == 1:
+        chosen = forms[0][1]
+    else:
+        number, form = forms[0]
+        chosen = F.when(F.col("node") == number, form)
+        for number, form in forms[1:]:
+            chosen = chosen.when(F.col("node") == number, form)
+    return chosen if single else F.explode(chosen)
 
 
 def _result(
