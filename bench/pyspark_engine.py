@@ -87,6 +87,7 @@ def _session(memory: str) -> SparkSession:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.pyspark.python": sys.executable,
     }
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # Python workers import this folder
     builder = SparkSession.builder.master("local[*]").appName("pyspark-bench")
     for key, value in settings.items():

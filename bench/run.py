@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -109,11 +110,21 @@ class Bench:
         return measure(workload, subjects, events, small, self._repeats, self._out, self._tell)
 
     def _runs(self, subject: Subject) -> bool:
+        if subject.needs and not _is_installed(subject.needs):
+            self._tell(f"{subject.label}: left out, because {subject.needs} is not installed")
+            return False
         return self._peers or subject.engine != FLINK
 
     def _tell(self, text: str) -> None:
         seconds = time.monotonic() - self._started
         self._console.print(f"[dim]{seconds:6.0f} s[/dim] {text}", highlight=False)
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 if __name__ == "__main__":

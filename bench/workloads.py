@@ -22,11 +22,8 @@ class Subject:
     engine: str
     variant: str
     label: str
-
-    @property
-    def is_main(self) -> bool:
-        """Whether ratios are told for it: Fogline's typed results."""
-        return self.engine == FOGLINE and self.variant != RECORDS
+    needs: str | None = None
+    """A Python module it cannot do without; where that is missing, it is left out."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,9 @@ _RECORDS = Subject(FOGLINE, RECORDS, "Fogline, with JSON records")
 _JSON = Subject(SPARK, "json", 'PySpark, format("json")')
 _TEXT = Subject(SPARK, "text", "PySpark, text and from_json")
 _APPLY = Subject(SPARK, "apply", "PySpark, applyInPandasWithState")
-_TRANSFORM = Subject(SPARK, "transform", "PySpark, transformWithStateInPandas")
+_TRANSFORM = Subject(
+    SPARK, "transform", "PySpark, transformWithStateInPandas", needs="google.protobuf.descriptor"
+)
 _FLINK = Subject(FLINK, "sql", "Flink SQL")
 _FLINK_PROCESS = Subject(FLINK, "process", "PyFlink, process mode")
 _FLINK_THREAD = Subject(FLINK, "thread", "PyFlink, thread mode")

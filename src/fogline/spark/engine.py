@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +82,15 @@ class StreamRun:
         self._batches = 0
         self._failure: BaseException | None = None
         self._counts: dict[str, StreamCount] = {}
-        self._sampling = LiveSampling(spark, program)
         self._streams = {
             "windows": [s.stream.name for s in program.scans],
             "records": [s.stream.name for s in program.record_scans],
         }
         self._folder = Path(tempfile.mkdtemp(prefix="fogline-run-", dir=scratch))
-        compiled = compile_program(spark, program, inputs, streaming=True, functions=functions)
+        controls = {name: f"{self._folder.name}/{name}" for name in inputs}
+        self._sampling = LiveSampling(spark, program, controls)
+        own = {name: replace(given, control=controls[name]) for name, given in inputs.items()}
+        compiled = compile_program(spark, program, own, streaming=True, functions=functions)
         self._queries = {
             name: self._start(name, frame, available_now) for name, frame in compiled.frames.items()
         }

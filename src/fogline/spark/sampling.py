@@ -7,7 +7,7 @@ median key. It drops at most by half and rises at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
@@ -23,7 +23,10 @@ _HIGHEST = 0.999
 
 
 class LiveSampling:
-    def __init__(self, spark: SparkSession, program: Program) -> None:
+    """Sets the live fractions of one run; `controls` are their names, by stream."""
+
+    def __init__(self, spark: SparkSession, program: Program, controls: Mapping[str, str]) -> None:
+        self._controls = controls
         self._live = {o.name: o for o in program.outputs if o.sampling and o.sampling.live}
         self._streams = {
             name: [s for a in o.own for s in a.origins] for name, o in self._live.items()
@@ -54,7 +57,7 @@ class LiveSampling:
 
     def _set(self, stream: str, fraction: float) -> None:
         self.fractions[stream] = fraction
-        self._control.set(stream, fraction)
+        self._control.set(self._controls[stream], fraction)
 
 
 def _choose(output: Output, fractions: list[float]) -> float:

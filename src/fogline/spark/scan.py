@@ -48,6 +48,8 @@ class Input:
     max_bytes: int | None = None
     rejects: Path | None = None
     flush: bool = True
+    control: str = ""
+    """The name under which the live sampling fraction is set; empty: everything is taken."""
     options: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -142,8 +144,8 @@ def source_options(
         options["filter"] = json.dumps(pushed)
     if scan.sampling and scan.sampling.fraction:
         options["sample"] = repr(scan.sampling.fraction)
-    if FRACTION in (scan.columns or ()):
-        options["control"] = stream.name
+    if streaming and given.control and FRACTION in (scan.columns or ()):
+        options["control"] = given.control
         options["controlMode"] = "drop" if scan.sampling and scan.sampling.live else "report"
     if given.rejects:
         options["rejects"] = str(given.rejects)
