@@ -142,7 +142,7 @@ def _inputs(
         Path(),
         format=options.form,
         rejects=options.rejects,
-        max_bytes=options.max_bytes,
+        max_bytes=options.max_bytes or Input.max_bytes,
         options={} if options.pace is None else {"speed": repr(options.pace)},
     )
     if options.source == "-":

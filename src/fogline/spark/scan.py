@@ -45,7 +45,8 @@ class Input:
     path: Path
     format: str | None = None
     tail: bool = False
-    max_bytes: int | None = None
+    max_bytes: int | None = 128 << 20
+    """At most this many bytes a batch, in whole messages."""
     rejects: Path | None = None
     flush: bool = True
     control: str = ""
