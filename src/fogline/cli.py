@@ -6,6 +6,7 @@ Exit codes: 0 fine, 1 it failed, 2 it was called wrong. Errors are told on stand
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from pathlib import Path
@@ -136,6 +137,7 @@ cli.add_command(simulate)
 
 def main() -> None:
     """The entry point: everything that goes wrong becomes one line and an exit code."""
+    logging.getLogger().addHandler(logging.NullHandler())  # what libraries log is raised as well
     try:
         code = cli.main(standalone_mode=False)
     except click.exceptions.Exit as stop:

@@ -91,3 +91,20 @@ def test_seconds_end_a_run_that_would_go_on(
     run.stdin.write(lines(3))
     run.stdin.flush()
     assert run.wait(timeout=120) == 0
+
+
+def test_a_killed_engine_is_told_in_one_line(
+    environment: dict[str, str], query: Callable[[str], Path]
+) -> None:
+    run = start(environment, "run", query(QUERY), "--input", "-", "--json")
+    assert run.stdin is not None
+    assert run.stdout is not None
+    run.stdin.write(lines(20))
+    run.stdin.flush()
+    run.stdout.readline()
+    (engine,) = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()[:1]
+    os.kill(int(engine), signal.SIGKILL)
+    _, err = run.communicate(timeout=120)
+    assert run.returncode == 1
+    assert err.startswith("fogline: the Spark engine died")
+    assert len(err.splitlines()) == 1

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from fogline.errors import DataError, FoglineError
+from fogline.errors import DataError, FoglineError, SetupError
 from fogline.model.results import Account, Result, StreamCount
 from fogline.plan.program import Program
 from fogline.spark.columns import Functions, no_functions
 from fogline.spark.compile import compile_program
 from fogline.spark.sampling import LiveSampling
 from fogline.spark.scan import Input
+from fogline.spark.session import engine_alive
 
 OnResults = Callable[[Sequence[Result]], None]
 _POLL_SECONDS = 0.1
@@ -46,7 +48,8 @@ def run_batch(
     total = 0
     for frame in compiled.frames.values():
         try:
-            results = collect(frame)
+            with engine_alive():
+                results = collect(frame)
         except PySparkException as error:
             raise _told(error) from error
         total += len(results)
@@ -163,18 +166,21 @@ class StreamRun:
     def wait(self, seconds: float | None = None, on_tick: Callable[[], None] | None = None) -> bool:
         """Waits for the end of all streams, or for so many seconds; True at the end."""
         deadline = None if seconds is None else time.monotonic() + seconds
-        while not self.finished():
-            if deadline is not None and time.monotonic() >= deadline:
-                return False
-            if on_tick:
-                on_tick()
-            time.sleep(_POLL_SECONDS)
+        with engine_alive():
+            while not self.finished():
+                if deadline is not None and time.monotonic() >= deadline:
+                    return False
+                if on_tick:
+                    on_tick()
+                time.sleep(_POLL_SECONDS)
         return True
 
     def stop(self) -> None:
-        self.account()
-        for query in self._queries.values():
-            query.stop()
+        """Ends the queries; an engine that is gone already has none left to end."""
+        with suppress(SetupError), engine_alive():
+            self.account()
+            for query in self._queries.values():
+                query.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from py4j.java_gateway import JavaGateway
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -35,6 +39,7 @@ def open_session(settings: Settings, name: str = "fogline") -> SparkSession:
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         raise SetupError("Java is missing", "run: apt-get install openjdk-17-jre-headless")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -45,6 +50,18 @@ def open_session(settings: Settings, name: str = "fogline") -> SparkSession:
         return SparkSession(context)
     except Exception as error:
         raise SetupError(f"Spark does not start: {str(error).splitlines()[0]}") from error
+
+
+@contextmanager
+def engine_alive() -> Iterator[None]:
+    """Inside, a Spark process that goes away is told as such, not as a broken connection."""
+    try:
+        yield
+    except (Py4JJavaError, BrokenPipeError):  # the engine's own words; a reader of results gone
+        raise
+    except (Py4JError, ConnectionError) as error:
+        hint = "it was ended from outside or ran out of memory (FOGLINE_MEMORY); start again"
+        raise SetupError("the Spark engine died", hint) from error
 
 
 def _launch(conf: SparkConf) -> JavaGateway:
