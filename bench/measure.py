@@ -14,7 +14,7 @@ from processes import Worker, WorkerError
 from protocol import Checked
 from workloads import FLINK, SPARK, Subject, Workload
 
-_WARM_UP_PASSES = 3
+_WARM_UP_PASSES = 5
 _LONG_SECONDS = 60.0
 """A pass that takes longer than this is not repeated: noise is small in it."""
 _TOLERANCE = 1e-6
