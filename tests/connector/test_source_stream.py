@@ -146,11 +146,11 @@ def test_tail_waits_for_whole_lines_and_the_end(start: Callable, tmp_path: Path)
     append(path, ": 2}\n")
     wait(lambda: numbers(rows) == [0, 1, 2])
     append(path, '{"i": 3}')
-    time.sleep(0.5)
+    query.processAllAvailable()
     assert numbers(rows) == [0, 1, 2]
     path.with_name("in.end").touch()
     wait(lambda: len(rows) == 5)
-    time.sleep(0.5)
+    query.processAllAvailable()
     assert [row["i"] for row in rows] == [0, 1, 2, 3, None]
     assert rows[-1]["_time"] == END
     assert query.exception() is None
