@@ -1,9 +1,8 @@
 """The events that are measured: made once, the same on every machine, kept in a cache folder.
 
-A data set is a folder of part files of json lines, in order of event time. Parts are a little
-smaller than one trigger, because Spark's own file source cannot cut a file: so every engine reads
-the same bytes in batches of the same size. Beside it stands a closing record, one for an engine
-that has no other way to be told that the stream has ended.
+A data set is a folder of part files of json lines, in order of event time. There are several,
+because Spark's own file source cannot cut a file. Beside it stands a closing record, for an
+engine that has no other way to be told that the stream has ended.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from processes import Worker, WorkerError
 from protocol import Checked
 from workloads import FLINK, SPARK, Subject, Workload
 
-_WARM_UP_PASSES = 5
+_SHORT_WARM_UPS = 5
+_LONG_WARM_UPS = 2
 _LONG_SECONDS = 60.0
 """A pass that takes longer than this is not repeated: noise is small in it."""
 _TOLERANCE = 1e-6
@@ -82,10 +83,13 @@ def measure(
 
 def _warm_up(worker: Worker, measured: Measured, data: DataSet, small: DataSet) -> None:
     worker.await_ready()
-    for _ in range(_WARM_UP_PASSES):
+    for _ in range(_SHORT_WARM_UPS):
         worker.time(small)
     checked = worker.check(data)
     measured.count, measured.total = checked.count, checked.total
+    for _ in range(_LONG_WARM_UPS):
+        if worker.time(data) > _LONG_SECONDS:
+            break
 
 
 def _wanted(measured: Measured) -> bool:

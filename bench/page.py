@@ -34,14 +34,13 @@ are about.
 
 - **Data**: {events:,} json events of about {size} bytes from 788 sensors, in order of event time,
   10,000 a second (1,000 for the 10-minute window), the same bytes for every engine, made once with
-  a fixed seed. They lie in part files a little smaller than one trigger (64 MiB), as Spark's own
-  file source cannot cut a file: so Fogline and PySpark run batches of the same size.
+  a fixed seed. They lie in part files of about 60 MB, as Spark's own file source cannot cut a file.
 - **What is timed**: one pass over all events, from making the query to its last result, into a
   sink that keeps nothing. Starting the session is not timed. For Flink it is Flink's own account of
   the job, which leaves out its planning and the start of its cluster.
 - **Order**: every engine runs in a process of its own and is warm: five passes over a tenth of the
-  events and one over all of them. Then all take turns, so that noise hits all alike; the median of
-  {repeats} passes counts. A pass of more than a minute is not repeated.
+  events and three over all of them. Then all take turns, so that noise hits all alike; the median
+  of {repeats} passes counts. A pass of more than a minute is not repeated.
 - **Same results**: number and sum of the results (within 1e-6) must be the same for all engines, or
   the measurement counts as failed.
 - **Fogline** runs as `fogline run` does, in micro-batches with its default trigger; the row "with
@@ -49,7 +48,7 @@ are about.
 - **PySpark** parses only the fields it needs, with as many shuffle partitions as cores, RocksDB
   state with changelog checkpoints, and checkpoints in memory as Fogline has them. Where there are
   two ways to write it, both are measured and the better counts. Its batches are limited as
-  Fogline's are; without that limit it takes everything in one batch, which is faster over a file.
+  Fogline's are, to 256 MiB.
 {flink}- **Memory** is the peak resident memory of the process and its children, for information.
 
 ## Machine

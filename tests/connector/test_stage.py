@@ -30,10 +30,10 @@ PARTIALS = [
     {"kind": "max", "at": 3},
     {"kind": "moments", "at": 4},
     {"kind": "comoments", "at": 7},
-    {"kind": "comoments", "at": 13},
-    {"kind": "first", "at": 19},
-    {"kind": "last", "at": 21},
-    {"kind": "sum", "at": 23},
+    {"kind": "timed", "at": 13},
+    {"kind": "first", "at": 20},
+    {"kind": "last", "at": 22},
+    {"kind": "sum", "at": 24},
     {"kind": "values", "at": 0},
 ]
 CHANNEL = {"partials": PARTIALS, "events": {"at": 1, "inputs": 2}}
@@ -63,6 +63,7 @@ def comoments(pairs: list[tuple[float, float]]) -> list[float]:
 def nums(records: list[Record]) -> list[float]:
     xs = finite(a for _, a, _ in records)
     timed = [(t, a) for t, a, _ in records if not math.isnan(a)]
+    origin = float(records[0][0] // PANE * PANE)
     moments = [0.0, 0.0, 0.0]
     if xs:
         moments = [float(len(xs)), statistics.fmean(xs), statistics.pvariance(xs) * len(xs)]
@@ -76,7 +77,8 @@ def nums(records: list[Record]) -> list[float]:
         max(xs, default=NAN),
         *moments,
         *comoments([(a, b) for _, a, b in records if not math.isnan(a + b)]),
-        *comoments([((t - BASE) / 1000, a) for t, a in timed]),
+        *comoments([((t - origin) / 1000, a) for t, a in timed]),
+        origin,
         *first,
         *last,
         sum(logs) if logs else NAN,

@@ -43,6 +43,7 @@ _MERGEABLE: dict[str, tuple[str, ...]] = {
     "FIRST": ("first", "count"),
     "LAST": ("last", "count"),
     "CORRELATION": ("comoments",),
+    "SLOPE": ("timed",),
     "MEDIAN": ("values",),
     "PERCENTILE": ("values",),
     "MODE": ("values",),
@@ -51,8 +52,8 @@ _MERGEABLE: dict[str, tuple[str, ...]] = {
     "DISTINCT": ("hll", "count"),
     "FORECAST": ("sum", "count"),
 }
-ORDERED = {"DIFF", "EWMA", "PEWMA", "KALMAN", "OUTLIER_DETECTION", "SLOPE"}
-"""Fed with records: the order matters, or (SLOPE) exact times do."""
+ORDERED = {"DIFF", "EWMA", "PEWMA", "KALMAN", "OUTLIER_DETECTION"}
+"""Fed with records: the order matters, or each of them."""
 _WEIGHED = ("HT_AVG", "HT_SUM", "HT_COUNT")
 
 

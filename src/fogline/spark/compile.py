@@ -15,6 +15,7 @@ from fogline.spark.levels import to_next_level
 from fogline.spark.results import evaluate_records, evaluate_windows, output_records
 from fogline.spark.scan import Input, read_scans
 from fogline.spark.second_stage import to_windows
+from fogline.spark.source_panes import read_panes
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,12 @@ def _windows(
 ) -> DataFrame:
     first, *rest = program.levels
     layout = Layout(first.channels)
-    table = read_scans(spark, program.scans, inputs, streaming, functions)
-    panes = to_panes(table, first.channels, layout, program.pane_ms)
+    panes = read_panes(
+        spark, program.scans, first.channels, layout, program.pane_ms, inputs, streaming
+    )
+    if panes is None:
+        table = read_scans(spark, program.scans, inputs, streaming, functions)
+        panes = to_panes(table, first.channels, layout, program.pane_ms)
     windows = to_windows(panes, first, layout, program.pane_ms)
     results = evaluate_windows(windows, first, numbers, functions)
     for level in rest:

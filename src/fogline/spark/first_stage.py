@@ -27,6 +27,7 @@ def to_panes(
 ) -> DataFrame:
     """Rows of (channel, key, pane, nums, lists, blobs, pass, _time)."""
     rows = _channel_rows(table, channels, layout)
+    rows = rows.withColumn("o", F.col("t") - F.pmod(F.col("t"), F.lit(float(pane_ms))))
     keys = [f"k{i}" for i in range(layout.keys)]
     window = F.window("_time", f"{pane_ms} milliseconds").alias("window")
     slots = [_SLOTS[slot.kind](slot) for slot in layout.slots]
@@ -135,6 +136,15 @@ def _comoments(slot: Slot) -> list[Column]:
     return [n, F.avg(x), F.avg(y), F.var_pop(x) * n, F.var_pop(y) * n, F.covar_pop(a, b) * n]
 
 
+def _timed(slot: Slot) -> list[Column]:
+    """Comoments of time and value; times in seconds from the pane's start `o`, which comes last."""
+    v = _v(slot)
+    n = F.count(v)
+    s = F.when(v.isNotNull(), (F.col("t") - F.col("o")) / 1000.0)
+    spread = [F.var_pop(s) * n, F.var_pop(v) * n, F.covar_pop(s, v) * n]
+    return [n, F.avg(s), F.avg(v), *spread, F.max("o")]
+
+
 def _edge(slot: Slot, pick: Callable[[Column], Column]) -> list[Column]:
     v = _v(slot)
     chosen = pick(F.when(v.isNotNull(), F.struct(F.col("t").alias("t"), v.alias("v"))))
@@ -142,11 +152,11 @@ def _edge(slot: Slot, pick: Callable[[Column], Column]) -> list[Column]:
 
 
 def _events(slot: Slot) -> list[Column]:
+    """Lists of equal length and order: times, then one list per input."""
     present = [F.col(f"v{i}") for i in slot.inputs]
-    fields = [F.coalesce(v, F.lit(_NAN)).alias(f"e{n}") for n, v in enumerate(present)]
-    row = F.struct(F.col("t").alias("t"), *fields)
-    rows = F.collect_list(F.when(F.coalesce(*present).isNotNull(), row))
-    return [rows["t"], *[rows[f"e{n}"] for n in range(len(present))]]
+    some = F.coalesce(*present).isNotNull()
+    cells = [F.col("t"), *[F.coalesce(v, F.lit(_NAN)) for v in present]]
+    return [F.collect_list(F.when(some, cell)) for cell in cells]
 
 
 _SLOTS: dict[str, Callable[[Slot], list[Column]]] = {
@@ -157,6 +167,7 @@ _SLOTS: dict[str, Callable[[Slot], list[Column]]] = {
     "max": lambda s: [F.max(_v(s))],
     "moments": _moments,
     "comoments": _comoments,
+    "timed": _timed,
     "first": lambda s: _edge(s, F.min),
     "last": lambda s: _edge(s, F.max),
     "values": lambda s: [F.collect_list(_v(s))],
@@ -188,6 +199,9 @@ def single_record(slot: Slot, cells: dict[str, Column]) -> list[Column]:
             both = F.when(v.isNotNull() & w.isNotNull(), F.lit(1.0)).otherwise(F.lit(0.0))
             zero = F.lit(0.0)
             return [both, v, w, zero, zero, zero]
+        case "timed":
+            zero = F.lit(0.0)
+            return [one, zero, v, zero, zero, zero, t]
         case "events":
             present = [cells[f"v{i}"] for i in slot.inputs]
             lists = [F.array(F.coalesce(c, F.lit(_NAN))) for c in present]

@@ -12,7 +12,7 @@ from fogline.plan.expressions import Expr
 from fogline.plan.operators import Partial
 from fogline.plan.program import Channel
 
-_WIDTH = {"moments": 3, "comoments": 6, "first": 2, "last": 2}
+_WIDTH = {"moments": 3, "comoments": 6, "timed": 7, "first": 2, "last": 2}
 _JAVA_KIND = {"count": "sum", "logsum": "sum"}
 
 

@@ -13,24 +13,12 @@ from pyspark.sql import functions as F
 
 from fogline.errors import PlanError
 from fogline.model.streams import NUMBER, StreamSource
-from fogline.plan.expressions import (
-    AnyOf,
-    Compare,
-    Constant,
-    Every,
-    Expr,
-    Field,
-    FromOrigin,
-    Inverse,
-    KeyValue,
-    OneOf,
-    StartsWith,
-    conjuncts,
-)
+from fogline.plan.expressions import Field
 from fogline.plan.operators import Scan
 from fogline.plan.partials import FRACTION
 from fogline.plan.rules.prune_columns import HASH
 from fogline.spark.columns import Functions, Leaves, no_functions, to_column
+from fogline.spark.pushdown import split_condition
 
 END_OF_TIME = "9999-12-31 00:00:00"
 """The time of the row that closes all windows at the end of a finite stream."""
@@ -45,7 +33,7 @@ class Input:
     path: Path
     format: str | None = None
     tail: bool = False
-    max_bytes: int | None = 128 << 20
+    max_bytes: int | None = 256 << 20
     """At most this many bytes a batch, in whole messages."""
     rejects: Path | None = None
     flush: bool = True
@@ -74,7 +62,7 @@ def read_scans(
 
     With `ordered` off nothing depends on time: there are no windows to close and nothing is late.
     """
-    columns = _physical(scans)
+    columns = physical_columns(scans)
     frames = [_read(spark, s, columns, inputs, streaming, functions, ordered) for s in scans]
     frame = frames[0]
     for other in frames[1:]:
@@ -82,7 +70,8 @@ def read_scans(
     return Table(frame, _leaves(columns, tuple(s.stream.name for s in scans), functions))
 
 
-def _physical(scans: tuple[Scan, ...]) -> dict[Field, str]:
+def physical_columns(scans: tuple[Scan, ...]) -> dict[Field, str]:
+    """The column of every field that some scan is asked for."""
     wanted = dict.fromkeys(f for scan in scans for f in scan.columns or ())
     return {f: f.name if f.name.startswith("_") else f"c{i}" for i, f in enumerate(wanted)}
 
@@ -99,7 +88,7 @@ def _read(
     stream = scan.stream
     if stream.name not in inputs:
         raise PlanError(f"stream {stream.name} has no input")
-    pushed, rest = _split(scan.condition, columns)
+    pushed, rest = split_condition(scan.condition, columns)
     options = source_options(scan, inputs[stream.name], columns, pushed, streaming)
     if not ordered:
         options.pop("lateness", None)
@@ -214,44 +203,3 @@ def before_end(condition: Column) -> Column:
 
 def time_millis() -> Column:
     return F.unix_micros(F.col(_TIME)) / 1000.0
-
-
-# ── pushing conditions into the source ───────────────────────────────────────────────────────────
-
-
-def _split(
-    condition: Expr | None, columns: Mapping[Field, str]
-) -> tuple[dict[str, Any] | None, list[Expr]]:
-    """What the source itself can decide, and what is left for Spark."""
-    pushed: list[dict[str, Any]] = []
-    rest: list[Expr] = []
-    for term in conjuncts(condition) if condition is not None else ():
-        form = _pushable(term, columns)
-        if form is None:
-            rest.append(term)
-        else:
-            pushed.append(form)
-    if not pushed:
-        return None, rest
-    return (pushed[0] if len(pushed) == 1 else {"op": "and", "args": pushed}), rest
-
-
-def _pushable(expr: Expr, columns: Mapping[Field, str]) -> dict[str, Any] | None:
-    match expr:
-        case Compare(operator, Field() as left, Constant(value)) if value is not None:
-            return {"op": operator, "column": columns[left], "value": value}
-        case OneOf(Field() as left, values):
-            return {"op": "in", "column": columns[left], "values": list(values)}
-        case StartsWith(Field() as left, prefix):
-            return {"op": "prefix", "column": columns[left], "value": prefix}
-        case Every(terms) | AnyOf(terms):
-            parts = [_pushable(t, columns) for t in terms]
-            if any(p is None for p in parts):
-                return None
-            return {"op": "and" if isinstance(expr, Every) else "or", "args": parts}
-        case Inverse(operand):
-            inner = _pushable(operand, columns)
-            return None if inner is None else {"op": "not", "arg": inner}
-        case FromOrigin() | KeyValue():
-            return None
-    return None

@@ -83,9 +83,10 @@ def _pass_on(reader: int) -> None:
 
 
 def _configuration(settings: Settings) -> dict[str, str]:
-    java = f"-Dlog4j2.configurationFile=file:{_LOGGING} -Xss8m"
+    # A query of many insights is one large generated method, which Java would otherwise interpret.
+    java = f"-Dlog4j2.configurationFile=file:{_LOGGING} -Xss8m -XX:-DontCompileHugeMethods"
     state = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    return {
+    return _local_files(settings) | {
         "spark.jars": str(JAR),
         "spark.driver.memory": settings.memory,
         "spark.driver.extraJavaOptions": java,
@@ -101,6 +102,19 @@ def _configuration(settings: Settings) -> dict[str, str]:
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
         "spark.sql.adaptive.enabled": "false",
+        # Where in our code a column was made helps no user, and costs more than making it.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.local.dir": str(settings.scratch),
         "spark.pyspark.python": sys.executable,
+    }
+
+
+def _local_files(settings: Settings) -> dict[str, str]:
+    """Checkpoint files without a child process each; only where all of Spark is this process."""
+    if not settings.engine.startswith("local"):
+        return {}
+    return {
+        "spark.driver.extraClassPath": str(JAR),
+        "spark.hadoop.fs.file.impl": "io.fogline.files.LocalFiles",
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "io.fogline.files.LocalContext",
     }

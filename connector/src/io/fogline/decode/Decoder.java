@@ -1,8 +1,8 @@
 package io.fogline.decode;
 
 /**
- * Turns the bytes of one message into records. A decoder is used by one thread, keeps no state from
- * one message to the next, and adds either all records of a message or throws.
+ * Turns the bytes of one message into records. A decoder is used by one thread, gives a message the
+ * same records whatever came before it, and adds either all records of a message or throws.
  */
 public interface Decoder {
     /** Nesting deeper than this is refused in every format. */

@@ -9,6 +9,7 @@ public final class JsonDecoder implements Decoder {
     private final FieldTree root;
     private final boolean lines;
     private final JsonScanner scanner = new JsonScanner();
+    private final JsonOutline outline = new JsonOutline();
 
     private JsonDecoder(Layout layout, boolean lines) {
         this.root = layout.root();
@@ -25,6 +26,10 @@ public final class JsonDecoder implements Decoder {
 
     @Override
     public void decode(byte[] bytes, int from, int to, Records out) throws BadMessage {
+        if (outline.read(bytes, from, to, out.add())) {
+            return;
+        }
+        out.clear(out.arrival());
         if (lines) {
             lines(bytes, from, to, out);
             return;
@@ -33,10 +38,17 @@ public final class JsonDecoder implements Decoder {
         int c = scanner.peek();
         if (c == '[') {
             list(out);
+            scanner.expectEnd();
         } else {
-            record(c, out, 0);
+            object(bytes, from, to, out);
         }
+    }
+
+    private void object(byte[] bytes, int from, int to, Records out) throws BadMessage {
+        scanner.reset(bytes, from, to);
+        record(scanner.peek(), out, 0);
         scanner.expectEnd();
+        outline.learn(bytes, from, to, root, scanner);
     }
 
     private void lines(byte[] bytes, int from, int to, Records out) throws BadMessage {
@@ -44,9 +56,7 @@ public final class JsonDecoder implements Decoder {
             int newline = Bytes.indexOf(bytes, (byte) '\n', start, to);
             int end = newline < 0 ? to : newline;
             if (!Bytes.isBlank(bytes, start, end)) {
-                scanner.reset(bytes, start, end);
-                record(scanner.peek(), out, 0);
-                scanner.expectEnd();
+                object(bytes, start, end, out);
             }
             start = end + 1;
         }

@@ -24,6 +24,9 @@ final class FoglineScanBuilder implements SupportsPushDownRequiredColumns {
 
     @Override
     public Scan build() {
+        if (options.panes() != null) {
+            return new FoglineScan(options, PaneSpec.SCHEMA, new int[0]);
+        }
         List<String> names = new ArrayList<>();
         for (Field field : options.fields()) {
             names.add(field.name());

@@ -24,7 +24,7 @@ final class FoglineTable implements SupportsRead {
     @Override
     @SuppressWarnings("deprecation") // columns() falls back to it, and it is the simpler of the two.
     public StructType schema() {
-        return FieldsParser.schema(options.fields());
+        return options.panes() == null ? FieldsParser.schema(options.fields()) : PaneSpec.SCHEMA;
     }
 
     @Override

@@ -26,7 +26,7 @@ final class Planner {
     /** Positions after at most {@code limit} more bytes, rounded up to a whole message. */
     SortedMap<String, Long> advance(SortedMap<String, Long> start, InputFiles.Listing listing, long limit) {
         SortedMap<String, Long> end = new TreeMap<>(start);
-        long left = limit;
+        long left = withoutRemnant(start, listing, limit);
         for (Map.Entry<String, Long> file : listing.sizes().entrySet()) {
             if (left <= 0) {
                 break;
@@ -46,6 +46,15 @@ final class Planner {
             }
         }
         return end;
+    }
+
+    /** The limit, or all there is when little would be left over: a small batch costs as much as a large one. */
+    private static long withoutRemnant(SortedMap<String, Long> start, InputFiles.Listing listing, long limit) {
+        long all = 0;
+        for (Map.Entry<String, Long> file : listing.sizes().entrySet()) {
+            all += file.getValue() - start.getOrDefault(file.getKey(), 0L);
+        }
+        return all - limit <= limit / 4 ? Long.MAX_VALUE : limit;
     }
 
     /** The bytes between two positions, cut into lists of slices of about {@code splitBytes} each. */

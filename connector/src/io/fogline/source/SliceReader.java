@@ -77,6 +77,11 @@ final class SliceReader implements Closeable {
         }
     }
 
+    /** The record of the current row. */
+    Columns columns() {
+        return columns;
+    }
+
     UnsafeRow row() {
         return row;
     }

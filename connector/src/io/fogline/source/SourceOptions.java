@@ -43,7 +43,8 @@ record SourceOptions(
         long splitBytes,
         boolean tail,
         boolean flush,
-        double speed)
+        double speed,
+        String panes)
         implements Serializable {
 
     private static final ObjectMapper JSON = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS);
@@ -80,7 +81,8 @@ record SourceOptions(
                 number(options, "splitBytes", 8 * MEBIBYTE, 1),
                 flag(options, "tail"),
                 flag(options, "flush"),
-                speed(options));
+                speed(options),
+                options.get("panes"));
     }
 
     /** A new filter; null when every row is wanted. */
@@ -92,7 +94,7 @@ record SourceOptions(
     SourceOptions withoutRejects() {
         return new SourceOptions(
                 path, format, fields, layout, entity, header, filter, sample, sampleSeed, control, controlDrops, stream,
-                lateness, null, maxBytesPerTrigger, splitBytes, tail, flush, speed);
+                lateness, null, maxBytesPerTrigger, splitBytes, tail, flush, speed, panes);
     }
 
     /** Whether bad messages are rows of their own. */

@@ -95,9 +95,7 @@ final class Functions {
 
     /** The function of that name over numeric partials, or null. */
     static NumericFunction numeric(StageSpec.Aggregate aggregate) {
-        NumericFunction found = find(NUMERIC, aggregate);
-        boolean timed = aggregate.function().equals("SLOPE") && aggregate.inputs().length > 0;
-        return timed ? MomentFunctions.slopeOfRecords() : found;
+        return find(NUMERIC, aggregate);
     }
 
     /** The function of that name over all values of a window, or null. */

@@ -37,19 +37,14 @@ final class MomentFunctions {
         };
     }
 
-    /** Fed from partials whose first variable is the time in seconds. */
+    /** Times stay close to an origin, so that they keep their digits. */
     static NumericFunction slope() {
-        return new Slope(PartialKind.COMOMENTS);
-    }
-
-    /** Fed from records, with times close to their origin, so that they keep their digits. */
-    static NumericFunction slopeOfRecords() {
-        return new Slope(PartialKind.TIMED_COMOMENTS);
+        return new Slope();
     }
 
     private static final class Slope extends Comoments {
-        Slope(PartialKind kind) {
-            super(1, kind);
+        Slope() {
+            super(1, PartialKind.TIMED);
         }
 
         @Override

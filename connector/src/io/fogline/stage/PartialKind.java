@@ -8,8 +8,8 @@ import java.util.Arrays;
  */
 enum PartialKind {
     SUM(1), MIN(1), MAX(1), MOMENTS(3), COMOMENTS(6), FIRST(2), LAST(2), VALUES(0), HLL(0),
-    /** Comoments of time and value with times in seconds from an origin of their own, in ms, which comes last. */
-    TIMED_COMOMENTS(7);
+    /** Comoments of time and value, times in seconds from an origin of their own, which comes last (ms). */
+    TIMED(7);
 
     /** Number of doubles; 0 for kinds that are kept in lists or blobs. */
     final int width;
@@ -24,7 +24,7 @@ enum PartialKind {
 
     static PartialKind named(String name) {
         for (PartialKind kind : values()) {
-            if (kind != TIMED_COMOMENTS && kind.name().equalsIgnoreCase(name)) {
+            if (kind.name().equalsIgnoreCase(name)) {
                 return kind;
             }
         }
@@ -32,7 +32,7 @@ enum PartialKind {
     }
 
     void clear(double[] cell, int at) {
-        boolean counted = this == MOMENTS || this == COMOMENTS || this == TIMED_COMOMENTS;
+        boolean counted = this == MOMENTS || this == COMOMENTS || this == TIMED;
         Arrays.fill(cell, at, at + width, counted ? 0 : Double.NaN);
     }
 
@@ -44,7 +44,7 @@ enum PartialKind {
             case MAX -> a[i] = a[i] != a[i] || b[j] > a[i] ? b[j] : a[i];
             case MOMENTS -> mergeMoments(a, i, b, j);
             case COMOMENTS -> mergeComoments(a, i, b, j, 6, 0);
-            case TIMED_COMOMENTS -> mergeComoments(a, i, b, j, 7, (b[j + 6] - a[i + 6]) / 1000);
+            case TIMED -> mergeComoments(a, i, b, j, 7, (b[j + 6] - a[i + 6]) / 1000);
             case FIRST -> mergeTimed(a, i, b, j, -1);
             case LAST -> mergeTimed(a, i, b, j, 1);
             default -> throw new IllegalStateException(this + " is not numeric");

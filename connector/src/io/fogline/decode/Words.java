@@ -1,0 +1,82 @@
+package io.fogline.decode;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteOrder;
+
+/** Looks at eight bytes a step. Where it would have to read behind the array it gives up (-1). */
+final class Words {
+    private static final VarHandle WORD = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+    private static final long ONES = 0x0101010101010101L;
+    private static final long HIGHS = 0x8080808080808080L;
+    private static final long QUOTES = '"' * ONES;
+    private static final long ESCAPES = '\\' * ONES;
+    private static final long BLANKS = ' ' * ONES;
+    private static final long ZEROS = '0' * ONES;
+    /** Lifts everything above nine into the high bit. */
+    private static final long ABOVE_NINE = 0x76 * ONES;
+
+    private Words() {}
+
+    static boolean equal(byte[] left, int leftAt, byte[] right, int rightAt, int length) {
+        if (length < 8) {
+            for (int i = 0; i < length; i++) {
+                if (left[leftAt + i] != right[rightAt + i]) {
+                    return false;
+                }
+            }
+            return true;
+        }
+        int last = length - 8;
+        for (int i = 0; i < last; i += 8) {
+            if (word(left, leftAt + i) != word(right, rightAt + i)) {
+                return false;
+            }
+        }
+        return word(left, leftAt + last) == word(right, rightAt + last);
+    }
+
+    /** The closing quote of a JSON string of plain ASCII whose content begins at {@code from}, or -1. */
+    static int plainEnd(byte[] bytes, int from) {
+        for (int i = from; i + 8 <= bytes.length; i += 8) {
+            long word = word(bytes, i);
+            long quote = word ^ QUOTES;
+            long escape = word ^ ESCAPES;
+            long found = ((quote - ONES) & ~quote | (escape - ONES) & ~escape | word - BLANKS | word) & HIGHS;
+            if (found != 0) {
+                int end = i + (Long.numberOfTrailingZeros(found) >>> 3);
+                return bytes[end] == '"' ? end : -1;
+            }
+        }
+        return -1;
+    }
+
+    /** The end of a JSON number without exponent that begins at {@code from}, or -1. */
+    static int numberEnd(byte[] bytes, int from) {
+        int first = bytes[from] == '-' ? from + 1 : from;
+        int at = digitsEnd(bytes, first);
+        if (at <= first || bytes[first] == '0' && at > first + 1) {
+            return -1;
+        }
+        if (bytes[at] != '.') {
+            return at;
+        }
+        int end = digitsEnd(bytes, at + 1);
+        return end > at + 1 ? end : -1;
+    }
+
+    private static int digitsEnd(byte[] bytes, int from) {
+        for (int i = from; i + 8 <= bytes.length; i += 8) {
+            long digits = word(bytes, i) ^ ZEROS;
+            long other = (digits + ABOVE_NINE | digits) & HIGHS;
+            if (other != 0) {
+                return i + (Long.numberOfTrailingZeros(other) >>> 3);
+            }
+        }
+        return -1;
+    }
+
+    private static long word(byte[] bytes, int at) {
+        return (long) WORD.get(bytes, at);
+    }
+}

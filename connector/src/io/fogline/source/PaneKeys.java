@@ -1,0 +1,148 @@
+package io.fogline.source;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.hash.Murmur3_x86_32;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** The cells of one channel, found by the keys of a record without making objects. */
+final class PaneKeys {
+    private static final JsonFactory JSON = new JsonFactory();
+
+    /** One key with its cells, the newest last. */
+    static final class Entry {
+        final int hash;
+        final byte[] bytes;
+        final UTF8String json;
+        final List<PaneCell> cells = new ArrayList<>(4);
+        private PaneCell recent;
+
+        Entry(int hash, byte[] bytes, UTF8String json) {
+            this.hash = hash;
+            this.bytes = bytes;
+            this.json = json;
+        }
+
+        PaneCell cell(PaneSpec spec, long pane) {
+            if (recent != null && recent.pane == pane) {
+                return recent;
+            }
+            for (int i = cells.size() - 1; i >= 0; i--) {
+                if (cells.get(i).pane == pane) {
+                    recent = cells.get(i);
+                    return recent;
+                }
+            }
+            recent = new PaneCell(spec, pane);
+            cells.add(recent);
+            return recent;
+        }
+    }
+
+    private final List<PaneSpec.Key> keys;
+    private Entry[] table = new Entry[256];
+    private int size;
+    private byte[] probe = new byte[64];
+    private int length;
+
+    PaneKeys(List<PaneSpec.Key> keys) {
+        this.keys = keys;
+    }
+
+    /** The entry of the record that is loaded in the columns. */
+    Entry entry(Columns columns) {
+        length = 0;
+        for (int i = 0; i < keys.size(); i++) {
+            append(columns, keys.get(i));
+        }
+        int hash = Murmur3_x86_32.hashUnsafeBytes2(probe, Platform.BYTE_ARRAY_OFFSET, length, 42);
+        int at = hash & table.length - 1;
+        while (table[at] != null) {
+            Entry found = table[at];
+            if (found.hash == hash && found.bytes.length == length
+                    && Arrays.equals(found.bytes, 0, length, probe, 0, length)) {
+                return found;
+            }
+            at = at + 1 & table.length - 1;
+        }
+        Entry made = new Entry(hash, Arrays.copyOf(probe, length), json(columns));
+        table[at] = made;
+        if (++size * 2 > table.length) {
+            grow();
+        }
+        return made;
+    }
+
+    Entry[] entries() {
+        Entry[] all = new Entry[size];
+        int at = 0;
+        for (Entry entry : table) {
+            if (entry != null) {
+                all[at++] = entry;
+            }
+        }
+        return all;
+    }
+
+    private void append(Columns columns, PaneSpec.Key key) {
+        int column = key.column();
+        int bytes = columns.isNull(column) ? -1 : key.number() ? 8 : columns.lengthAt(column);
+        if (length + 4 + Math.max(bytes, 0) > probe.length) {
+            probe = Arrays.copyOf(probe, 2 * (length + 4 + bytes));
+        }
+        Platform.putInt(probe, Platform.BYTE_ARRAY_OFFSET + length, bytes);
+        length += 4;
+        if (bytes > 0 && key.number()) {
+            Platform.putDouble(probe, Platform.BYTE_ARRAY_OFFSET + length, columns.doubleAt(column));
+            length += 8;
+        } else if (bytes > 0) {
+            System.arraycopy(columns.textAt(column), columns.offsetAt(column), probe, length, bytes);
+            length += bytes;
+        }
+    }
+
+    private void grow() {
+        Entry[] old = table;
+        table = new Entry[old.length * 2];
+        for (Entry entry : old) {
+            if (entry != null) {
+                int at = entry.hash & table.length - 1;
+                while (table[at] != null) {
+                    at = at + 1 & table.length - 1;
+                }
+                table[at] = entry;
+            }
+        }
+    }
+
+    /** The keys as Spark's to_json would write them. */
+    private UTF8String json(Columns columns) {
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        try (JsonGenerator json = JSON.createGenerator(out)) {
+            json.writeStartObject();
+            for (PaneSpec.Key key : keys) {
+                json.writeFieldName(key.name());
+                if (columns.isNull(key.column())) {
+                    json.writeNull();
+                } else if (key.number()) {
+                    json.writeNumber(columns.doubleAt(key.column()));
+                } else {
+                    json.writeString(new String(columns.textAt(key.column()), columns.offsetAt(key.column()),
+                            columns.lengthAt(key.column()), StandardCharsets.UTF_8));
+                }
+            }
+            json.writeEndObject();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+        return UTF8String.fromBytes(out.toByteArray());
+    }
+}
