@@ -1,0 +1,265 @@
+package io.fogline.log;
+
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * The one writer of a log; for one thread at a time. When {@link #append} or {@link #commit} throws,
+ * everything since the last commit is taken back and the writer stays usable; should even that fail,
+ * every later call says so until the log is opened again (as may happen to an interrupted thread).
+ */
+public final class LogWriter implements AutoCloseable {
+    public static final long SEGMENT_BYTES = 64 << 20;
+    public static final long MIN_FREE_BYTES = 64 << 20;
+
+    private final Path folder;
+    private final long segmentBytes;
+    private final long minFreeBytes;
+    private final LogLock lock;
+    private final RandomAccessFile committedFile;
+    private final Map<Long, Long> epochs;
+    private final Map<Long, Long> newEpochs = new HashMap<>();
+    private final PendingFrame pending = new PendingFrame();
+    private Segment segment;
+    private RandomAccessFile file;
+    private long committed;
+    private long end;
+    /** Whether there may be something behind {@code committed} in the files. */
+    private boolean written;
+    private boolean usable = true;
+    private boolean closed;
+
+    public LogWriter(Path folder, String topic) throws IOException {
+        this(folder, topic, SEGMENT_BYTES, MIN_FREE_BYTES);
+    }
+
+    /** Makes the log if it is new, else repairs it. */
+    public LogWriter(Path folder, String topic, long segmentBytes, long minFreeBytes) throws IOException {
+        this.folder = folder;
+        this.segmentBytes = segmentBytes;
+        this.minFreeBytes = minFreeBytes;
+        Files.createDirectories(folder);
+        lock = new LogLock(folder);
+        RandomAccessFile opened = null;
+        try {
+            claim(topic);
+            opened = new RandomAccessFile(folder.resolve(Committed.NAME).toFile(), "rw");
+            repair(opened);
+            epochs = Sources.until(folder, end);
+        } catch (IOException | RuntimeException e) {
+            if (opened != null) {
+                opened.close();
+            }
+            lock.close();
+            throw e;
+        }
+        committedFile = opened;
+    }
+
+    /** The file {@code topic} says which topic this is; another one in it means a wrong folder. */
+    private void claim(String topic) throws IOException {
+        checkTopic(topic.getBytes(StandardCharsets.UTF_8));
+        Path path = folder.resolve("topic");
+        if (!Files.exists(path) || Files.size(path) == 0) {
+            Disk.replace(path, topic);
+            Disk.sync(folder.toAbsolutePath().getParent());
+        } else if (!Files.readString(path).equals(topic)) {
+            throw new LogException(folder + " is the log of another topic (see " + path + ")");
+        }
+    }
+
+    private void repair(RandomAccessFile file) throws IOException {
+        long claimed = file.length() == Long.BYTES ? Committed.load(file, new byte[Long.BYTES]) : -1;
+        end = LogRepair.findEnd(folder, claimed);
+        LogRepair.cut(folder, end);
+        LogRepair.syncFrom(folder, Math.min(Math.max(claimed, 0), end));
+        committed = end;
+        file.setLength(Long.BYTES);
+        Committed.store(file, end);
+        file.getFD().sync();
+    }
+
+    /** The end of the last commit. */
+    public long position() {
+        return committed;
+    }
+
+    /** The epoch in the last committed frame of a source, -1 when there is none. */
+    public long lastEpoch(long source) {
+        return epochs.getOrDefault(source, -1L);
+    }
+
+    /** Adds a record to the commit that is being made; nothing of it can be read before {@link #commit}. */
+    public void append(long source, long epoch, byte[] topic, byte[] bytes, int from, int to) throws IOException {
+        try {
+            checkTopic(topic);
+            if (to - from > Format.MAX_PAYLOAD) {
+                throw new LogException("a payload has at most " + Format.MAX_PAYLOAD + " bytes, not " + (to - from));
+            }
+            begin(source, epoch);
+            pending.add(topic, bytes, from, to);
+        } catch (IOException | RuntimeException e) {
+            throw failed(e);
+        }
+    }
+
+    private static void checkTopic(byte[] topic) throws LogException {
+        if (topic.length == 0 || topic.length >= Format.SAME_TOPIC) {
+            throw new LogException("a topic has 1 to 65534 bytes, not " + topic.length);
+        }
+    }
+
+    /** There is room in a pending frame of this source and epoch. */
+    private void begin(long source, long epoch) throws IOException {
+        if (!usable) {
+            throw new LogException("the log " + folder + " is closed or failed: open it again");
+        }
+        if (pending.isEmpty()) {
+            pending.begin(source, epoch, now());
+        } else if (!pending.isOf(source, epoch)) {
+            write(false);
+            pending.begin(source, epoch, now());
+        } else if (pending.isFull()) {
+            write(false);
+            pending.begin(source, epoch, pending.arrival());
+        }
+    }
+
+    private static long now() {
+        java.time.Instant now = java.time.Instant.now();
+        return now.getEpochSecond() * 1_000_000 + now.getNano() / 1000;
+    }
+
+    /** Everything appended is on disk and visible to readers; returns the log's end. */
+    public long commit() throws IOException {
+        if (pending.isEmpty()) {
+            return committed;
+        }
+        try {
+            write(true);
+            file.getFD().sync();
+            if (segment.first() >= committed) {
+                Disk.sync(folder);
+            }
+            Committed.store(committedFile, end);
+        } catch (IOException | RuntimeException e) {
+            throw failed(e);
+        }
+        committed = end;
+        written = false;
+        pending.clear();
+        epochs.putAll(newEpochs);
+        newEpochs.clear();
+        return committed;
+    }
+
+    /** Takes back everything since the last commit. */
+    public void rollback() throws IOException {
+        pending.clear();
+        newEpochs.clear();
+        if (!written || !usable) {
+            return;
+        }
+        usable = false;
+        closeSegment();
+        LogRepair.cut(folder, committed);
+        end = committed;
+        written = false;
+        usable = true;
+    }
+
+    private IOException failed(Exception cause) {
+        try {
+            rollback();
+        } catch (IOException e) {
+            cause.addSuppressed(e);
+        }
+        if (cause instanceof LogException known) {
+            return known;
+        }
+        String message = String.valueOf(cause.getMessage());
+        boolean space = message.contains("No space") || message.contains("too large") || message.contains("quota");
+        return space
+                ? new LogFull("no space left for the log " + folder, cause)
+                : new LogException("cannot write the log " + folder + ": " + message, cause);
+    }
+
+    private void write(boolean last) throws IOException {
+        pending.seal(last);
+        if (Files.getFileStore(folder).getUsableSpace() - pending.size() < minFreeBytes) {
+            String kept = minFreeBytes + " bytes are kept free";
+            throw new LogFull("no space left for the log " + folder + ": " + kept, null);
+        }
+        written = true;
+        openSegmentFor(pending.size());
+        file.seek(end - segment.first());
+        file.write(pending.bytes(), 0, pending.size());
+        end += pending.size();
+        if (pending.source() != 0) {
+            newEpochs.put(pending.source(), pending.epoch());
+        }
+    }
+
+    private void openSegmentFor(int size) throws IOException {
+        if (segment == null) {
+            reopen();
+        }
+        boolean room = segment != null
+                && (end == segment.frames() || end + size - segment.first() <= segmentBytes);
+        if (!room) {
+            roll();
+        }
+    }
+
+    private void reopen() throws IOException {
+        List<Segment> segments = Segments.list(folder);
+        if (!segments.isEmpty()) {
+            segment = segments.get(segments.size() - 1);
+            file = new RandomAccessFile(segment.path().toFile(), "rw");
+        }
+    }
+
+    /** Begins a new segment; everything before it, and what {@code committed} says, is on disk. */
+    private void roll() throws IOException {
+        if (segment != null) {
+            file.getFD().sync();
+            closeSegment();
+            committedFile.getFD().sync();
+            Sources.store(folder, committed, epochs);
+        }
+        segment = Segment.of(folder, end);
+        file = new RandomAccessFile(segment.path().toFile(), "rw");
+        end += Format.HEADER;
+        file.write(Format.header(segment.first()));
+    }
+
+    private void closeSegment() throws IOException {
+        if (segment != null) {
+            segment = null;
+            file.close();
+        }
+    }
+
+    /** Takes back what is not committed and lets the next writer in. */
+    @Override
+    public void close() throws IOException {
+        if (closed) {
+            return;
+        }
+        closed = true;
+        try {
+            rollback();
+            closeSegment();
+        } finally {
+            usable = false;
+            committedFile.close();
+            lock.close();
+        }
+    }
+}

@@ -1,0 +1,31 @@
+"""The site log: every message is written here before it is acknowledged, and read from here.
+
+The files are described in docs/design/site-log.md; `io.fogline.log` reads and writes them too.
+"""
+
+from fogline.log.errors import LogBusy, LogDamaged, LogError, LogFull, LogGone
+from fogline.log.frames import Frame, Record
+from fogline.log.positions import forget_reader, get_position, lowest_position, set_position
+from fogline.log.reader import LogReader
+from fogline.log.retention import Limits, enforce
+from fogline.log.site import SiteLog
+from fogline.log.writer import LogWriter
+
+__all__ = [
+    "Frame",
+    "Limits",
+    "LogBusy",
+    "LogDamaged",
+    "LogError",
+    "LogFull",
+    "LogGone",
+    "LogReader",
+    "LogWriter",
+    "Record",
+    "SiteLog",
+    "enforce",
+    "forget_reader",
+    "get_position",
+    "lowest_position",
+    "set_position",
+]

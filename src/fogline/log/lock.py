@@ -1,0 +1,47 @@
+"""One writer per log, across processes and within this one.
+
+The lock is a POSIX record lock, the kind Java takes too. Such locks belong to the process and are
+lost when *any* descriptor of the file is closed, so a second writer in this process is turned away
+before it opens the file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from pathlib import Path
+
+from fogline.log.errors import LogBusy
+
+_held: set[Path] = set()
+_guard = threading.Lock()
+
+
+class WriterLock:
+    """Held from construction until `close`, or until the process ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self._key = folder.resolve()
+        with _guard:
+            if self._key in _held:
+                raise LogBusy(f"this process already writes the log {folder}")
+            self._fd = _locked(folder)
+            _held.add(self._key)
+
+    def close(self) -> None:
+        with _guard:
+            if self._key in _held:
+                _held.remove(self._key)
+                os.close(self._fd)
+
+
+def _locked(folder: Path) -> int:
+    fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(fd)
+        hint = "only one may write; stop it first"
+        raise LogBusy(f"another process writes the log {folder}", hint) from error
+    return fd

@@ -1,0 +1,58 @@
+"""Records on their way into the log: the frame that is being filled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fogline.log.errors import LogError
+from fogline.log.frames import (
+    BODY,
+    FRAME_BYTES,
+    MAX_PAYLOAD,
+    RECORD,
+    SAME_TOPIC,
+    Record,
+    encode,
+)
+from fogline.log.names import topic_bytes
+
+
+class Pending:
+    """Encoded records of one source and epoch that will be one frame."""
+
+    def __init__(self, source: int, epoch: int, arrival: int) -> None:
+        self.source = source
+        self.epoch = epoch
+        self.arrival = arrival
+        self.count = 0
+        self._parts = [b""]
+        self._size = BODY.size
+        self._topic = ""
+
+    def fill(self, records: Iterable[Record]) -> Record | None:
+        """Takes records until the frame is full; returns the first that found no room."""
+        parts, size, same, pack = self._parts, self._size, self._topic, RECORD.pack
+        start = len(parts)
+        left = None
+        for record in records:
+            if size >= FRAME_BYTES:
+                left = record
+                break
+            topic, payload = record
+            length = len(payload)
+            if length > MAX_PAYLOAD:
+                raise LogError(f"a payload has at most {MAX_PAYLOAD} bytes, not {length}")
+            if topic == same:
+                head = pack(length, SAME_TOPIC)
+            else:
+                raw = topic_bytes(topic)
+                head, same = pack(length, len(raw)) + raw, topic
+            parts += (head, payload, b"\n")
+            size += len(head) + length + 1
+        self._size, self._topic = size, same
+        self.count += (len(parts) - start) // 3
+        return left
+
+    def encode(self, last: bool) -> tuple[bytes, bytes]:
+        """Prefix and body of the frame."""
+        return encode(self._parts, last, self.arrival, self.source, self.epoch, self.count)

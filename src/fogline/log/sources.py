@@ -1,0 +1,68 @@
+"""The file `sources`: the last epoch of every job that wrote to the log, up to a position.
+
+It lets the last epoch of a source be found without reading the whole log, and after retention has
+removed the frames that carried it. The file may lag behind the log, never lead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fogline.log import disk
+from fogline.log.errors import LogDamaged
+from fogline.log.frames import BadFrame
+from fogline.log.segments import Segment, heads, list_segments, locate
+
+NAME = "sources"
+
+
+@dataclass(slots=True)
+class Sources:
+    """The last epoch per source among all frames before `position`."""
+
+    position: int = 0
+    epochs: dict[int, int] = field(default_factory=dict)
+
+
+def load(folder: Path) -> Sources:
+    """What the file says; position 0 when there is none or it makes no sense."""
+    try:
+        head, *lines = (folder / NAME).read_text(encoding="ascii").splitlines()
+        pairs = [line.split(" ") for line in lines]
+        return Sources(int(head), {int(source): int(epoch) for source, epoch in pairs})
+    except (FileNotFoundError, ValueError):
+        return Sources()
+
+
+def store(folder: Path, position: int, epochs: dict[int, int]) -> None:
+    lines = [str(position), *(f"{source} {epoch}" for source, epoch in sorted(epochs.items()))]
+    disk.replace(folder / NAME, "\n".join(lines) + "\n")
+
+
+def load_until(folder: Path, committed: int, skip_damage: bool) -> Sources:
+    """The sources of everything committed: what the file says, and the frames behind that."""
+    sources = load(folder)
+    if sources.position > committed:
+        sources = Sources()
+    segments = list_segments(folder)
+    try:
+        for index in range(max(locate(segments, sources.position), 0), len(segments)):
+            stop = segments[index + 1].first if index + 1 < len(segments) else committed
+            _follow(segments[index], sources, min(stop, committed), skip_damage)
+    except FileNotFoundError:
+        # Retention was faster; by now the file knows about what it removed.
+        return load_until(folder, committed, skip_damage)
+    return Sources(committed, sources.epochs)
+
+
+def _follow(segment: Segment, sources: Sources, stop: int, skip_damage: bool) -> None:
+    at = max(segment.frames, sources.position)
+    try:
+        for frame in heads(segment, at, stop):
+            if frame.source:
+                sources.epochs[frame.source] = frame.epoch
+            at = frame.end
+    except BadFrame as error:
+        if not skip_damage:
+            raise LogDamaged(segment.path, at, str(error)) from error

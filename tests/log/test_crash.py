@@ -1,0 +1,159 @@
+"""After a crash at any moment everything committed is there and nothing else is.
+
+A crash leaves the files of the last commit cut or garbled anywhere, and `committed` at an older
+value; opening for writing repairs that.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fogline.log import LogDamaged, LogReader
+from tests.log.kit import copy, read, records, segments, write, writer
+
+
+def repaired(folder: Path) -> int:
+    with writer(folder) as log:
+        return log.position
+
+
+def set_committed(folder: Path, position: int) -> None:
+    (folder / "committed").write_bytes(struct.pack("<Q", position))
+
+
+@pytest.mark.parametrize("segment_bytes", [64 << 20, 300])
+@pytest.mark.parametrize("harm", ["cut", "garble"])
+def test_the_last_commit_harmed_at_every_byte(
+    folder: Path, tmp_path: Path, segment_bytes: int, harm: str
+) -> None:
+    ends = write(folder, [records(3), records(3, start=3), records(2, start=6)], segment_bytes)
+    last = segments(folder)[-1]
+    start = ends[1] - int(last.stem)
+    for offset in range(max(start, 0), last.stat().st_size):
+        broken = copy(folder, tmp_path / "broken")
+        set_committed(broken, ends[1])
+        data = last.read_bytes()
+        changed = bytes([data[offset] ^ 0x5A]) + data[offset + 1 :] if harm == "garble" else b""
+        (broken / last.name).write_bytes(data[:offset] + changed)
+        assert repaired(broken) == ends[1]
+        assert read(broken) == records(6)
+        assert read(broken, ends[0]) == records(3, start=3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_tail_behind_the_commit(data: st.DataObject) -> None:
+    segment_bytes = data.draw(st.integers(100, 2000))
+    sizes = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=6))
+    tail = data.draw(st.binary(max_size=200))
+    with TemporaryDirectory() as name:
+        folder = Path(name) / "log"
+        commits = [records(size, start=10 * i) for i, size in enumerate(sizes)]
+        ends = write(folder, commits, segment_bytes)
+        last = segments(folder)[-1]
+        last.write_bytes(last.read_bytes() + tail)
+        set_committed(folder, data.draw(st.sampled_from([0, *ends])))
+        assert repaired(folder) == ends[-1]
+        assert read(folder) == [record for commit in commits for record in commit]
+        write(folder, [records(2)], segment_bytes)
+        assert read(folder, ends[-1]) == records(2)
+
+
+def test_frames_without_the_end_of_their_commit_are_cut(folder: Path, tmp_path: Path) -> None:
+    end = write(folder, [records(3)])[0]
+    with writer(folder, segment_bytes=2 << 20) as log:
+        log.append([("a", bytes(700_000))] * 9)
+        assert len(segments(folder)) > 2
+        crashed = copy(folder, tmp_path / "crashed")
+    assert repaired(crashed) == end
+    assert len(segments(crashed)) == 1
+    assert read(crashed) == records(3)
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"", b"1234", b"\xff" * 8, bytes(20), struct.pack("<Q", 77)]
+)
+@pytest.mark.parametrize("segment_bytes", [64 << 20, 200])
+def test_committed_is_found_again(folder: Path, segment_bytes: int, content: bytes | None) -> None:
+    commits = [records(3, start=i) for i in range(0, 30, 3)]
+    ends = write(folder, commits, segment_bytes)
+    (folder / "committed").unlink()
+    if content is not None:
+        (folder / "committed").write_bytes(content)
+    assert repaired(folder) == ends[-1]
+    assert read(folder) == records(30)
+    assert len((folder / "committed").read_bytes()) == 8
+
+
+def test_committed_behind_the_end_is_found_again(folder: Path) -> None:
+    end = write(folder, [records(3)])[0]
+    set_committed(folder, end + 1000)
+    assert repaired(folder) == end
+
+
+def test_committed_is_found_again_before_a_segment_without_a_commit(folder: Path) -> None:
+    end = write(folder, [records(3)])[0]
+    (folder / f"{end:020}.seg").write_bytes(b"FOGL")
+    (folder / "committed").unlink()
+    assert repaired(folder) == end
+    assert read(folder) == records(3)
+
+
+def test_a_new_segment_without_header_holds_no_commit(folder: Path) -> None:
+    end = write(folder, [records(3)])[0]
+    (folder / f"{end:020}.seg").write_bytes(bytes(5000))
+    assert repaired(folder) == end
+    assert len(segments(folder)) == 1
+
+
+def test_acknowledged_commits_are_never_cut_off(folder: Path) -> None:
+    """An old `committed` and damage: two commits behind a bad place cannot have been in flight."""
+    ends = write(folder, [records(3, start=i) for i in range(0, 30, 3)])
+    only = segments(folder)[0]
+    data = bytearray(only.read_bytes())
+    data[ends[3] + 60] ^= 1
+    only.write_bytes(data)
+    set_committed(folder, ends[1])
+    with pytest.raises(LogDamaged, match=only.name) as caught:
+        repaired(folder)
+    assert caught.value.position == ends[3]
+    assert only.read_bytes() == data
+    set_committed(folder, ends[-1])
+    assert repaired(folder) == ends[-1]
+
+
+def test_a_damaged_length_before_committed_cuts_nothing(folder: Path) -> None:
+    ends = write(folder, [records(3, start=i) for i in range(0, 30, 3)])
+    only = segments(folder)[0]
+    data = bytearray(only.read_bytes())
+    data[ends[3]] ^= 1
+    only.write_bytes(data)
+    assert repaired(folder) == ends[-1]
+    only.write_bytes(data + b"torn")
+    with pytest.raises(LogDamaged):
+        repaired(folder)
+    assert only.read_bytes() == data + b"torn"
+
+
+def test_a_bad_header_is_named(folder: Path) -> None:
+    write(folder, [records(3, start=i) for i in range(0, 30, 3)], segment_bytes=200)
+    bad = segments(folder)[2]
+    bad.write_bytes(b"X" + bad.read_bytes()[1:])
+    with pytest.raises(LogDamaged, match=bad.name):
+        repaired(folder)
+
+
+def test_a_reader_ahead_of_a_lagging_committed_waits(folder: Path) -> None:
+    ends = write(folder, [records(3), records(3, start=3)])
+    set_committed(folder, ends[0])
+    reader = LogReader(folder)
+    assert reader.read(ends[1]) == ([], ends[1])
+    assert repaired(folder) == ends[1]
+    write(folder, [records(1)])
+    assert reader.read(ends[1])[0] == records(1)
