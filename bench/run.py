@@ -35,7 +35,12 @@ NAMES = (*(w.name for w in WORKLOADS), CHECKING)
 
 @click.command()
 @click.option("--peers", is_flag=True, help="Run Flink too (scripts/setup-peers.sh installs it).")
-@click.option("--events", default=2_000_000, show_default=True, help="Events per workload.")
+@click.option(
+    "--events",
+    default=2_000_000,
+    show_default=True,
+    help="Events of heavy workloads; light ones take five times as many.",
+)
 @click.option("--repeats", default=5, show_default=True, help="Timed passes; the median counts.")
 @click.option("--only", type=click.Choice(NAMES), multiple=True, help="Only this; may be repeated.")
 @click.option("--out", type=_FOLDER, help="Folder for results.json and logs.")
@@ -104,7 +109,7 @@ class Bench:
 
     def _workload(self, workload: Workload) -> dict[str, Any]:
         self._tell(f"{workload.name}: {workload.title}")
-        events = data.make(self._events, workload.per_second, self._cache)
+        events = data.make(workload.scale * self._events, workload.per_second, self._cache)
         small = data.make(max(self._events // 10, 1000), workload.per_second, self._cache)
         subjects = tuple(s for s in workload.subjects if self._runs(s))
         return measure(workload, subjects, events, small, self._repeats, self._out, self._tell)

@@ -33,6 +33,8 @@ class Workload:
     name: str
     title: str
     per_second: int
+    scale: int
+    """How many times the events: light work takes more of them, so that a pass takes seconds."""
     subjects: tuple[Subject, ...]
     goal: str
     baseline: str | None = None
@@ -55,6 +57,7 @@ WORKLOADS = (
         "filter",
         "parse and filter: 5 % pass",
         10_000,
+        5,
         (_TYPED, _RECORDS, _JSON, _TEXT, _FLINK),
         "4x PySpark, ahead of Flink",
     ),
@@ -62,6 +65,7 @@ WORKLOADS = (
         "tumbling",
         "average by 788 sensors, 10 s tumbling",
         10_000,
+        5,
         (_TYPED, _RECORDS, _JSON, _TEXT, _FLINK),
         "4x PySpark, ahead of Flink",
     ),
@@ -69,6 +73,7 @@ WORKLOADS = (
         "sliding",
         "average by 788 sensors, 60 s every 1 s",
         10_000,
+        1,
         (_TYPED, _RECORDS, _JSON, _FLINK),
         "10x PySpark, ahead of Flink",
     ),
@@ -76,6 +81,7 @@ WORKLOADS = (
         "long",
         "average by 788 sensors, 10 min every 5 s",
         1_000,
+        1,
         (_TYPED, _RECORDS, _JSON, _FLINK),
         "10x PySpark, ahead of Flink",
     ),
@@ -83,6 +89,7 @@ WORKLOADS = (
         "kalman",
         "Kalman filter by 788 sensors, a value per event",
         10_000,
+        1,
         (_TYPED, _RECORDS, _APPLY, _TRANSFORM, _FLINK_PROCESS, _FLINK_THREAD),
         "5x PySpark, ahead of Flink",
     ),
@@ -90,6 +97,7 @@ WORKLOADS = (
         "ten",
         "ten insights over one stream",
         10_000,
+        1,
         (
             Subject(FOGLINE, "one", "one insight"),
             Subject(FOGLINE, "ten", "ten insights, same keys"),

@@ -101,13 +101,39 @@ def explain(file: Path, as_json: bool, spark: bool) -> None:
     help="Bad and late records of a run are kept in a folder of their own in here "
     "[default: FILE.rejects beside the query].",
 )
+@click.option(
+    "--mqtt-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="P",
+    help="Port of the embedded broker [default: a free one, which is told].",
+)
 @click.option("--max-bytes", type=click.IntRange(min=1), hidden=True)
 @as_json
 def run(file: Path, as_json: bool, **options: Any) -> None:
-    """Run a query file on one embedded site and show its insights."""
+    """Run a query file on one embedded site and show its insights.
+
+    Without --input a broker, ingest and Spark are started for it: point devices at the address that
+    is told. With --input a file is replayed in place of every stream, and windows close at its end.
+    """
     from fogline.commands.run import Options, run_file
 
     run_file(file, Options(as_json=as_json, **options), settings.load())
+
+
+@cli.command(cls=Examples, example="fogline agent --config site.yaml")
+@click.option(
+    "--config",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The site's configuration, YAML: see docs/site.md.",
+)
+def agent(config: Path) -> None:
+    """Run one site: broker, ingest, Spark jobs and publishing, until SIGTERM or Ctrl-C."""
+    from fogline.commands.agent import run_agent
+
+    run_agent(config)
 
 
 @cli.command(cls=Examples, example="fogline demo city --seconds 60")

@@ -1,9 +1,8 @@
-"""`fogline run`: one embedded site over files, standard input or a replayed file."""
+"""`fogline run`: an embedded site; this is its replay of files and standard input."""
 
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
 import threading
 import time
@@ -12,9 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fogline.commands.live import run_live
 from fogline.commands.queries import LoadedQuery, load_query
 from fogline.commands.screen import Screen, make_screen
 from fogline.commands.spool import Spool
+from fogline.commands.stopping import ctrl_c
 from fogline.errors import DataError, UsageError
 from fogline.model.streams import FORMATS, StreamSource
 from fogline.plan.program import Program, lower
@@ -35,6 +36,7 @@ class Options:
     batch: bool = False
     rejects: Path | None = None
     max_bytes: int | None = None
+    mqtt_port: int = 0
     as_json: bool = False
 
     @property
@@ -55,6 +57,11 @@ def run_file(path: Path, options: Options, settings: Settings) -> None:
     check_options(options)
     loaded = load_query(path, settings)
     program = lower(optimise(loaded.plan)[0])
+    if options.source is None and _is_live(program):
+        check_live_options(options)
+        screen = make_screen(program, options.as_json, None)
+        run_live(loaded, screen, settings, options.mqtt_port, options.seconds)
+        return
     rejects = (options.rejects or path.with_suffix(".rejects")) / time.strftime("%Y%m%d-%H%M%S")
     with contextlib.ExitStack() as stack:
         inputs = _inputs(program, replace(options, rejects=rejects), settings, stack)
@@ -68,6 +75,22 @@ def check_options(options: Options) -> None:
     if options.batch and (options.source == "-" or options.pace is not None):
         raise UsageError("--batch reads a whole file at once: it needs a file and no --speed")
     _ = options.pace
+
+
+def check_live_options(options: Options) -> None:
+    """What makes sense only for a replay."""
+    given = {"--batch": options.batch, "--format": options.form, "--rejects": options.rejects}
+    given["--speed"] = options.speed != "max"
+    wrong = [name for name, value in given.items() if value]
+    if wrong:
+        hint = "add --input FILE, or leave it out"
+        raise UsageError(f"{', '.join(wrong)} is for replaying a file", hint)
+
+
+def _is_live(program: Program) -> bool:
+    """Whether some stream comes over a broker."""
+    scans = (*program.scans, *program.record_scans)
+    return any(scan.stream.provider == "mqtt" for scan in scans)
 
 
 def run_program(
@@ -99,7 +122,7 @@ def run_program(
         with StreamRun(
             spark, program, inputs, screen.results, settings.scratch, functions, steady
         ) as run:
-            with _ctrl_c() as asked, contextlib.suppress(KeyboardInterrupt):
+            with ctrl_c() as asked, contextlib.suppress(KeyboardInterrupt):
                 run.wait(options.seconds, lambda: _look(run, screen, asked))
             folder = next(iter(inputs.values())).rejects
             screen.finish(run.account(), time.monotonic() - started, folder, None)
@@ -112,23 +135,6 @@ def _look(run: StreamRun, screen: Screen, asked: threading.Event) -> None:
     if screen.reader_gone:
         raise BrokenPipeError
     screen.tick(run.account())
-
-
-@contextlib.contextmanager
-def _ctrl_c() -> Iterator[threading.Event]:
-    """Ctrl-C sets the event, so that it breaks into nothing; a second one ends everything."""
-    asked = threading.Event()
-
-    def note(*_: object) -> None:
-        if asked.is_set():
-            raise KeyboardInterrupt
-        asked.set()
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield asked
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _inputs(

@@ -10,16 +10,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
-from fogline.errors import FoglineError, UsageError
+from fogline.errors import FoglineError
+from fogline.model.broker_url import BrokerUrl
 from fogline.simulate.disturb import Message
 from fogline.simulate.messages import Wire, messages
 from fogline.simulate.streams import Run
@@ -27,41 +27,6 @@ from fogline.simulate.streams import Run
 WINDOW = 1000
 CONNECT_SECONDS = 10.0
 ACKNOWLEDGE_SECONDS = 30.0
-EXAMPLE = "for example mqtt://127.0.0.1:1883/city"
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerUrl:
-    """`mqtt://user:password@host:port/topic`; `mqtts` for TLS. The password is never shown."""
-
-    host: str
-    port: int
-    topic: str
-    tls: bool
-    user: str | None = None
-    password: str | None = field(default=None, repr=False)
-
-    @classmethod
-    def parse(cls, url: str, topic: str) -> BrokerUrl:
-        """Reads a URL; `topic` is taken where the URL names none."""
-        try:
-            # A '#' is a topic's wildcard here, not the start of a fragment.
-            parts = urlsplit(url, allow_fragments=False)
-            port = parts.port
-        except ValueError as error:
-            raise UsageError("the broker's address is not a URL", EXAMPLE) from error
-        if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname:
-            raise UsageError("the broker's address must be mqtt://host:port/topic", EXAMPLE)
-        named = unquote(parts.path.removeprefix("/")) or topic
-        if any(sign in named for sign in "#+\0"):
-            raise UsageError(f"a topic to publish to has no wildcards: {named!r}", EXAMPLE)
-        tls = parts.scheme == "mqtts"
-        user = unquote(parts.username) if parts.username else None
-        password = unquote(parts.password) if parts.password else None
-        return cls(parts.hostname, port or (8883 if tls else 1883), named, tls, user, password)
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def compile_program(
     if program.levels:
         frames["windows"] = _windows(spark, program, inputs, streaming, numbers, functions)
     if program.record_outputs:
-        once = _rejecting_once(program, inputs)
+        once = rejecting_once(program, inputs)
         table = read_scans(spark, program.record_scans, once, streaming, functions, ordered=False)
         frames["records"] = evaluate_records(table, program.record_outputs, numbers)
     return Compiled(
@@ -45,7 +45,7 @@ def compile_program(
     )
 
 
-def _rejecting_once(program: Program, inputs: Mapping[str, Input]) -> dict[str, Input]:
+def rejecting_once(program: Program, inputs: Mapping[str, Input]) -> dict[str, Input]:
     """Streams that two queries read keep their bad records in one of them only."""
     windowed = {scan.stream.name for scan in program.scans}
     return {

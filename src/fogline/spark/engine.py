@@ -51,7 +51,7 @@ def run_batch(
             with engine_alive():
                 results = collect(frame)
         except PySparkException as error:
-            raise _told(error) from error
+            raise told(error) from error
         total += len(results)
         on_results(results)
     return total
@@ -161,7 +161,7 @@ class StreamRun:
             raise self._failure
         error = query.exception()
         if error is not None:
-            raise _told(error) from error
+            raise told(error) from error
 
     def wait(self, seconds: float | None = None, on_tick: Callable[[], None] | None = None) -> bool:
         """Waits for the end of all streams, or for so many seconds; True at the end."""
@@ -184,7 +184,7 @@ class StreamRun:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _told(error: BaseException) -> DataError:
+def told(error: BaseException) -> DataError:
     """Spark's failure in one line: the innermost cause, without the stack."""
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]

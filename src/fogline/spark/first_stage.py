@@ -44,6 +44,21 @@ def to_panes(
     )
 
 
+def to_records(table: Table, channels: tuple[Channel, ...], layout: Layout) -> DataFrame:
+    """The same rows with one record each, as the second stage takes them in real time."""
+    rows = _channel_rows(table, channels, layout)
+    cells = {"t": F.col("t"), **{f"v{i}": F.col(f"v{i}") for i in range(layout.inputs)}}
+    singles = [single_record(slot, cells) for slot in layout.slots]
+    return rows.select(
+        F.col("channel"),
+        key_json(channels, [f"k{i}" for i in range(layout.keys)]),
+        F.floor("t").cast("bigint").alias("pane"),
+        *packed(layout, lambda i, j: singles[i][j]),
+        F.lit(None).cast("string").alias("pass"),
+        F.col("_time"),
+    )
+
+
 def packed(layout: Layout, column: Callable[[int, int], Column]) -> list[Column]:
     """The aggregated columns packed into the three arrays of the second stage."""
     nums, lists, blobs = [], [], []

@@ -22,6 +22,7 @@ from fogline.spark.pushdown import split_condition
 
 END_OF_TIME = "9999-12-31 00:00:00"
 """The time of the row that closes all windows at the end of a finite stream."""
+_SMALLEST_SPLIT, _LARGEST_SPLIT = 1 << 20, 32 << 20
 _TIME = "_time"
 _STREAM = "_stream"
 
@@ -39,6 +40,8 @@ class Input:
     flush: bool = True
     control: str = ""
     """The name under which the live sampling fraction is set; empty: everything is taken."""
+    log: bool = False
+    """`path` is the folder of a topic's log."""
     options: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -89,7 +92,7 @@ def _read(
     if stream.name not in inputs:
         raise PlanError(f"stream {stream.name} has no input")
     pushed, rest = split_condition(scan.condition, columns)
-    options = source_options(scan, inputs[stream.name], columns, pushed, streaming)
+    options = source_options(spark, scan, inputs[stream.name], columns, pushed, streaming)
     if not ordered:
         options.pop("lateness", None)
     reader: Any = (spark.readStream if streaming else spark.read).format("fogline")
@@ -108,6 +111,7 @@ def _read(
 
 
 def source_options(
+    spark: SparkSession,
     scan: Scan,
     given: Input,
     columns: Mapping[Field, str],
@@ -121,6 +125,7 @@ def source_options(
         "format": given.format or stream.format,
         "stream": stream.name,
         "fields": json.dumps([_asked(f, columns[f]) for f in scan.columns or ()]),
+        "splitBytes": str(_split_bytes(spark, given)),
     }
     named = {
         "time": stream.time_field,
@@ -137,6 +142,8 @@ def source_options(
     if streaming and given.control and FRACTION in (scan.columns or ()):
         options["control"] = given.control
         options["controlMode"] = "drop" if scan.sampling and scan.sampling.live else "report"
+    if given.log:
+        options["log"] = "true"
     if given.rejects:
         options["rejects"] = str(given.rejects)
     if streaming:
@@ -146,6 +153,12 @@ def source_options(
         if given.max_bytes:
             options["maxBytesPerTrigger"] = str(given.max_bytes)
     return options | dict(given.options)
+
+
+def _split_bytes(spark: SparkSession, given: Input) -> int:
+    """Large tasks cost less to start; a few for every core keep all of them busy to the end."""
+    share = (given.max_bytes or _LARGEST_SPLIT) // (4 * spark.sparkContext.defaultParallelism)
+    return min(max(share, _SMALLEST_SPLIT), _LARGEST_SPLIT)
 
 
 def _declared_header(stream: StreamSource, form: str) -> dict[str, str]:

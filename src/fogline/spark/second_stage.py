@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from fogline.language.ast import EventWindow, SessionWindow, TimeWindow
 from fogline.plan.expressions import Aggregate, WindowSpec
@@ -17,15 +17,19 @@ from fogline.spark.layout import Layout
 
 def to_windows(panes: DataFrame, level: Level, layout: Layout, pane_ms: int) -> DataFrame:
     """Rows of (node, key, starts, ends, counts, values, texts, pass, _time)."""
-    spark = panes.sparkSession
     text = json.dumps(stage_spec(level, layout, pane_ms))
-    jvm: Any = _jvm(spark)
-    stage = jvm.io.fogline.stage.KeyedStage.apply(panes._jdf, text)
-    return DataFrame(stage, spark)
+    return DataFrame(_stage(panes).apply(panes._jdf, text), panes.sparkSession)
 
 
-def _jvm(spark: SparkSession) -> Any:
-    return spark.sparkContext._jvm
+def to_live_windows(records: DataFrame, level: Level, layout: Layout, pane_ms: int) -> DataFrame:
+    """The same rows in real time: every record gives its evaluations at once."""
+    text = json.dumps(stage_spec(level, layout, pane_ms) | {"live": True})
+    return DataFrame(_stage(records).live(records._jdf, text), records.sparkSession)
+
+
+def _stage(frame: DataFrame) -> Any:
+    jvm: Any = frame.sparkSession.sparkContext._jvm
+    return jvm.io.fogline.stage.KeyedStage
 
 
 def stage_spec(level: Level, layout: Layout, pane_ms: int) -> dict[str, Any]:

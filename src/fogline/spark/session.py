@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,8 +32,13 @@ _NOISE = (
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
-def open_session(settings: Settings, name: str = "fogline") -> SparkSession:
-    """Starts (or joins) the session of this process; raises SetupError when Spark cannot start."""
+def open_session(
+    settings: Settings, name: str = "fogline", more: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Starts (or joins) the session of this process; raises SetupError when Spark cannot start.
+
+    `more` are further Spark settings.
+    """
     if not JAR.exists():
         raise SetupError("the connector jar is missing", "run: make setup")
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
@@ -44,7 +49,7 @@ def open_session(settings: Settings, name: str = "fogline") -> SparkSession:
     if active is not None:
         return active
     conf = SparkConf().setMaster(settings.engine).setAppName(name)
-    conf.setAll(list(_configuration(settings).items()))
+    conf.setAll(list((_configuration(settings) | dict(more or {})).items()))
     try:
         context = SparkContext(gateway=_launch(conf), conf=conf)
         return SparkSession(context)

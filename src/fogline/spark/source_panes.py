@@ -49,7 +49,7 @@ def read_panes(
     """The input of the second stage, or None where the records must be seen by Spark."""
     wanted = _Wanted(channels, layout, pane_ms, physical_columns(scans))
     try:
-        options = [_options(scan, wanted, inputs, streaming) for scan in scans]
+        options = [_options(spark, scan, wanted, inputs, streaming) for scan in scans]
     except _NeedsSparkError:
         return None
     frames = [
@@ -70,13 +70,18 @@ def _read(spark: SparkSession, scan: Scan, options: dict[str, str], streaming: b
 
 
 def _options(
-    scan: Scan, wanted: _Wanted, inputs: Mapping[str, Input], streaming: bool
+    spark: SparkSession,
+    scan: Scan,
+    wanted: _Wanted,
+    inputs: Mapping[str, Input],
+    streaming: bool,
 ) -> dict[str, str]:
     pushed, rest = split_condition(scan.condition, wanted.columns)
     sketched = any(slot.kind == "hll" for slot in wanted.layout.slots)
     if rest or sketched or scan.sampling or scan.stream.name not in inputs:
         raise _NeedsSparkError
-    options = source_options(scan, inputs[scan.stream.name], wanted.columns, pushed, streaming)
+    given = inputs[scan.stream.name]
+    options = source_options(spark, scan, given, wanted.columns, pushed, streaming)
     return options | {"panes": json.dumps(_spec(scan, wanted))}
 
 

@@ -66,6 +66,21 @@ public final class Numbers {
         }
     }
 
+    /** The value of a text of 1 to 18 digits and nothing else, -1 for any other. */
+    static long digits(byte[] bytes, int offset, int length) {
+        if (length == 0 || length > 18) {
+            return -1;
+        }
+        long value = 0;
+        int odd = 0;
+        for (int i = offset; i < offset + length; i++) {
+            int digit = bytes[i] - '0';
+            odd |= digit | 9 - digit;
+            value = value * 10 + digit;
+        }
+        return odd < 0 ? -1 : value;
+    }
+
     /** Whether the text is a plain integer that fits a long: sign and digits, nothing else. */
     public static boolean isLong(byte[] bytes, int offset, int length) {
         int i = length > 0 && (bytes[offset] == '-' || bytes[offset] == '+') ? 1 : 0;

@@ -30,6 +30,11 @@ public final class Times {
     }
 
     public static long parse(byte[] bytes, int offset, int length) {
+        long digits = Numbers.digits(bytes, offset, length);
+        return digits >= 0 ? ofLong(digits) : parseAny(bytes, offset, length);
+    }
+
+    private static long parseAny(byte[] bytes, int offset, int length) {
         int from = offset;
         int to = offset + length;
         while (from < to && bytes[from] == ' ') {

@@ -1,7 +1,6 @@
 package io.fogline.source;
 
 import java.util.List;
-import java.util.TreeMap;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -45,13 +44,13 @@ final class FoglineScan implements Scan, Batch {
 
     @Override
     public InputPartition[] planInputPartitions() {
-        InputFiles files = new InputFiles(options);
+        Store files = Store.of(options);
         Planner planner = new Planner(options, files);
-        InputFiles.Listing listing = files.list();
-        var end = planner.advance(new TreeMap<>(), listing, Long.MAX_VALUE);
+        Store.Listing listing = files.list();
+        var end = planner.advance(files.firsts(), listing, Long.MAX_VALUE);
         long arrival = System.currentTimeMillis() * 1000;
         BatchContext context = new BatchContext(arrival, options.currentFraction(), BatchContext.NEVER_LATE);
-        List<List<Slice>> parts = planner.split(new TreeMap<>(), end);
+        List<List<Slice>> parts = planner.split(files.firsts(), end);
         return parts.stream()
                 .map(slices -> new SlicePartition(List.copyOf(slices), context, false))
                 .toArray(InputPartition[]::new);

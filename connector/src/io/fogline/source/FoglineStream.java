@@ -15,9 +15,11 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.CompositeReadLimit;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.ReadMaxBytes;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
+import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 
 /**
@@ -25,24 +27,27 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
  * batch that Spark runs again after a failure gives the same rows, rejects and counts. Files that do
  * not grow ({@code tail} off) are looked at once, when the stream starts.
  */
-final class FoglineStream implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
+final class FoglineStream
+        implements MicroBatchStream, SupportsTriggerAvailableNow, SupportsRealTimeMode, ReportsSourceMetrics {
     private final SourceOptions options;
     private final int[] output;
-    private final InputFiles files;
+    private final Store files;
     private final Planner planner;
     /** Null when everything may be read at once. */
     private final Pacer pacer;
     private final Progress progress = new Progress();
     /** What came of batches that are done, and the listing that stays as it is, if any. */
     private Progress.Found done = Progress.Found.NOTHING;
-    private InputFiles.Listing frozen;
+    private Store.Listing frozen;
     private SourceOffset lastPlanned;
-    private InputFiles.Listing lastFruitless;
+    /** Where the real-time batch that runs began. */
+    private SourceOffset reachedBase;
+    private Store.Listing lastFruitless;
 
     FoglineStream(SourceOptions options, int[] output) {
         this.options = options;
         this.output = output;
-        this.files = new InputFiles(options);
+        this.files = Store.of(options);
         this.planner = new Planner(options, files);
         this.pacer = options.speed() > 0 ? new Pacer(options, files) : null;
         this.frozen = options.tail() ? null : files.list();
@@ -51,7 +56,7 @@ final class FoglineStream implements MicroBatchStream, SupportsTriggerAvailableN
 
     @Override
     public Offset initialOffset() {
-        return SourceOffset.initial();
+        return SourceOffset.initial(files.firsts());
     }
 
     @Override
@@ -77,7 +82,7 @@ final class FoglineStream implements MicroBatchStream, SupportsTriggerAvailableN
     @Override
     public Offset latestOffset(Offset startOffset, ReadLimit limit) {
         SourceOffset start = (SourceOffset) startOffset;
-        InputFiles.Listing listing = frozen == null ? files.list() : frozen;
+        Store.Listing listing = frozen == null ? files.list() : frozen;
         if (start.ended() || listing.equals(lastFruitless)) {
             return start;
         }
@@ -97,10 +102,10 @@ final class FoglineStream implements MicroBatchStream, SupportsTriggerAvailableN
             }
         });
         double fraction = options.currentFraction();
-        return new SourceOffset(end, from, newestBefore(start), System.currentTimeMillis(), fraction, ended);
+        return new SourceOffset(end, from, newestBefore(start), System.currentTimeMillis(), fraction, ended, 0);
     }
 
-    private static boolean isAll(SortedMap<String, Long> positions, InputFiles.Listing listing) {
+    private static boolean isAll(SortedMap<String, Long> positions, Store.Listing listing) {
         return listing.sizes().entrySet().stream()
                 .allMatch(file -> positions.getOrDefault(file.getKey(), 0L) >= file.getValue());
     }
@@ -175,6 +180,24 @@ final class FoglineStream implements MicroBatchStream, SupportsTriggerAvailableN
     }
 
     @Override
+    public InputPartition[] planInputPartitions(Offset startOffset) {
+        if (!options.log()) {
+            throw new UnsupportedOperationException("only a log can be read in real time");
+        }
+        SourceOffset start = (SourceOffset) startOffset;
+        long position = start.position(InputLog.NAME);
+        BatchContext context = new BatchContext(0, options.currentFraction(), BatchContext.NEVER_LATE);
+        reachedBase = start;
+        return new InputPartition[] {new LivePartition(position, start.skip(), context)};
+    }
+
+    @Override
+    public Offset mergeOffsets(PartitionOffset[] offsets) {
+        LiveOffset reached = (LiveOffset) offsets[0];
+        return reachedBase.reached(InputLog.NAME, reached.position(), reached.skip());
+    }
+
+    @Override
     public PartitionReaderFactory createReaderFactory() {
         return new RowReaderFactory(options, output, progress);
     }
@@ -183,10 +206,17 @@ final class FoglineStream implements MicroBatchStream, SupportsTriggerAvailableN
     public Map<String, String> metrics(Optional<Offset> latestConsumed) {
         Progress.Found all = done.plus(progress.total());
         return Map.of(
+                "lag", Long.toString(latestConsumed.map(at -> lag((SourceOffset) at)).orElse(0L)),
                 "records", Long.toString(all.records()),
                 "bad", Long.toString(all.bad()),
                 "late", Long.toString(all.late()),
                 "bytes", Long.toString(all.bytes()));
+    }
+
+    /** How many bytes there are behind a position. */
+    private long lag(SourceOffset at) {
+        return files.list().sizes().entrySet().stream()
+                .mapToLong(file -> file.getValue() - at.position(file.getKey())).sum();
     }
 
     @Override

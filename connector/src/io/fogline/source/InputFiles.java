@@ -9,29 +9,24 @@ import java.util.TreeMap;
 import java.util.stream.Stream;
 
 /** The files behind option {@code path}: that file, or the visible files directly in that folder. */
-final class InputFiles {
+final class InputFiles implements Store {
     private final Path path;
     private final boolean folder;
     private final boolean tail;
+    private final Boundaries boundaries;
 
     InputFiles(SourceOptions options) {
         path = Path.of(options.path());
         tail = options.tail();
+        boundaries = Boundaries.of(options.format());
         folder = Files.isDirectory(path);
         if (!folder && !Files.isRegularFile(path)) {
             throw new IllegalArgumentException("option path: there is no file or folder " + path);
         }
     }
 
-    /**
-     * The state of the files at one moment.
-     *
-     * @param sizes bytes by file name, in name order
-     * @param complete nothing will be added any more
-     */
-    record Listing(SortedMap<String, Long> sizes, boolean complete) {}
-
-    Listing list() {
+    @Override
+    public Listing list() {
         // The marker first: what it promises then holds for the sizes.
         boolean complete = !tail || Files.exists(path.resolveSibling(path.getFileName() + ".end"));
         SortedMap<String, Long> sizes = new TreeMap<>();
@@ -58,7 +53,18 @@ final class InputFiles {
         }
     }
 
-    String pathOf(String file) {
+    @Override
+    public SortedMap<String, Long> firsts() {
+        return new TreeMap<>();
+    }
+
+    @Override
+    public long boundary(String file, long from, long wanted, long size, boolean complete) throws IOException {
+        return boundaries.find(pathOf(file), from, wanted, size, complete);
+    }
+
+    @Override
+    public String pathOf(String file) {
         return folder ? path.resolve(file).toString() : path.toString();
     }
 }

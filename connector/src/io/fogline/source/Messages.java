@@ -22,6 +22,11 @@ interface Messages extends Closeable {
 
     int to();
 
+    /** When the message came, in microseconds; {@code batch} where it is not known better. */
+    default long arrival(long batch) {
+        return batch;
+    }
+
     /** Where the message starts in its file. */
     long position();
 

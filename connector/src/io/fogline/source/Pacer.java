@@ -16,13 +16,13 @@ import java.util.TreeMap;
  */
 final class Pacer {
     private final SourceOptions options;
-    private final InputFiles files;
+    private final Store files;
     private final Records records;
     private long begun;
     private long firstTime = Record.NO_TIME;
     private long nextTime = Record.NO_TIME;
 
-    Pacer(SourceOptions options, InputFiles files) {
+    Pacer(SourceOptions options, Store files) {
         this.options = options;
         this.files = files;
         this.records = new Records(options.layout().slots());

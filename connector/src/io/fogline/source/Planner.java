@@ -13,18 +13,16 @@ import java.util.TreeMap;
  * content alone, so the same offsets give the same partitions.
  */
 final class Planner {
-    private final InputFiles files;
-    private final Boundaries boundaries;
+    private final Store files;
     private final long splitBytes;
 
-    Planner(SourceOptions options, InputFiles files) {
+    Planner(SourceOptions options, Store files) {
         this.files = files;
-        this.boundaries = Boundaries.of(options.format());
         this.splitBytes = options.splitBytes();
     }
 
     /** Positions after at most {@code limit} more bytes, rounded up to a whole message. */
-    SortedMap<String, Long> advance(SortedMap<String, Long> start, InputFiles.Listing listing, long limit) {
+    SortedMap<String, Long> advance(SortedMap<String, Long> start, Store.Listing listing, long limit) {
         SortedMap<String, Long> end = new TreeMap<>(start);
         long left = withoutRemnant(start, listing, limit);
         for (Map.Entry<String, Long> file : listing.sizes().entrySet()) {
@@ -49,7 +47,7 @@ final class Planner {
     }
 
     /** The limit, or all there is when little would be left over: a small batch costs as much as a large one. */
-    private static long withoutRemnant(SortedMap<String, Long> start, InputFiles.Listing listing, long limit) {
+    private static long withoutRemnant(SortedMap<String, Long> start, Store.Listing listing, long limit) {
         long all = 0;
         for (Map.Entry<String, Long> file : listing.sizes().entrySet()) {
             all += file.getValue() - start.getOrDefault(file.getKey(), 0L);
@@ -84,7 +82,7 @@ final class Planner {
 
     private long boundary(String file, long from, long wanted, long size, boolean complete) {
         try {
-            return boundaries.find(files.pathOf(file), from, wanted, size, complete);
+            return files.boundary(file, from, wanted, size, complete);
         } catch (IOException e) {
             throw new UncheckedIOException("cannot read " + files.pathOf(file), e);
         }

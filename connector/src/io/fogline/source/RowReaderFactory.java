@@ -9,6 +9,9 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 record RowReaderFactory(SourceOptions options, int[] output, Progress progress) implements PartitionReaderFactory {
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition partition) {
+        if (partition instanceof LivePartition live) {
+            return new LiveReader(live, options, output, progress);
+        }
         if (options.panes() != null) {
             return new PaneReader((SlicePartition) partition, options, progress);
         }

@@ -22,7 +22,14 @@ final class SliceMessages implements Closeable {
         } else {
             decoder = Decoders.create(options.format(), options.layout(), options.header(), options.entity());
         }
-        messages = options.format().equals("cbor") ? new CborMessages(slice) : new LineMessages(slice);
+        messages = open(slice, options);
+    }
+
+    private static Messages open(Slice slice, SourceOptions options) throws IOException {
+        if (options.log()) {
+            return new LogMessages(slice);
+        }
+        return options.format().equals("cbor") ? new CborMessages(slice) : new LineMessages(slice);
     }
 
     /** The first line of the file, whichever slice of it this is. */

@@ -40,8 +40,20 @@ final class SliceReader implements Closeable {
     private long late;
     private long newest = Record.NO_TIME;
     private boolean finished;
+    private final boolean live;
 
     SliceReader(Slice slice, SourceOptions options, int[] output, BatchContext context) throws IOException {
+        this(slice, options, output, context, false);
+    }
+
+    /** A reader of a log whose end moves: what it rejects is kept when it is closed. */
+    static SliceReader live(Slice slice, SourceOptions options, int[] output, BatchContext context) throws IOException {
+        return new SliceReader(slice, options, output, context, true);
+    }
+
+    private SliceReader(Slice slice, SourceOptions options, int[] output, BatchContext context, boolean live)
+            throws IOException {
+        this.live = live;
         this.slice = slice;
         this.options = options;
         this.context = context;
@@ -67,14 +79,31 @@ final class SliceReader implements Closeable {
                 }
             }
             if (!source.next()) {
-                rejects.finish();
-                finished = true;
+                if (!live) {
+                    rejects.finish();
+                    finished = true;
+                }
                 return false;
             }
             if (decodeMessage()) {
                 return true;
             }
         }
+    }
+
+    /** More is committed in the log: reading goes on up to {@code end}. */
+    void extend(long end) throws IOException {
+        ((LogMessages) messages).extend(end);
+    }
+
+    /** Where the message of the current row is. */
+    long position() {
+        return messages.position();
+    }
+
+    /** When the message of the current row came, in microseconds. */
+    long arrival() {
+        return messages.arrival(context.arrival());
     }
 
     /** The record of the current row. */
@@ -93,7 +122,7 @@ final class SliceReader implements Closeable {
 
     /** Fills {@link #records}; true when the message is bad and that is a row. */
     private boolean decodeMessage() throws IOException {
-        records.clear(context.arrival());
+        records.clear(messages.arrival(context.arrival()));
         nextRecord = 0;
         if (!Sample.keeps(kept, messages.bytes(), messages.from(), messages.to(), options.sampleSeed())) {
             return false;
@@ -160,6 +189,9 @@ final class SliceReader implements Closeable {
     @Override
     public void close() throws IOException {
         try {
+            if (live) {
+                rejects.finish();
+            }
             rejects.close();
         } finally {
             source.close();

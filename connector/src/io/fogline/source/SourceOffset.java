@@ -24,12 +24,14 @@ final class SourceOffset extends Offset {
     private final long arrival;
     private final double fraction;
     private final boolean ended;
+    private final long skip;
 
     /**
      * @param newest newest event time of all earlier batches, in microseconds
      * @param arrival when the batch was planned, in milliseconds
      * @param fraction live sampling fraction of the batch
      * @param ended the end row was produced in this batch or before
+     * @param skip rows of the frame at the end that were taken already (real time only)
      */
     SourceOffset(
             SortedMap<String, Long> files,
@@ -37,17 +39,26 @@ final class SourceOffset extends Offset {
             long newest,
             long arrival,
             double fraction,
-            boolean ended) {
+            boolean ended,
+            long skip) {
         this.files = files;
         this.from = from;
         this.newest = newest;
         this.arrival = arrival;
         this.fraction = fraction;
         this.ended = ended;
+        this.skip = skip;
     }
 
-    static SourceOffset initial() {
-        return new SourceOffset(new TreeMap<>(), new TreeMap<>(), Record.NO_TIME, 0, 1, false);
+    static SourceOffset initial(SortedMap<String, Long> firsts) {
+        return new SourceOffset(firsts, new TreeMap<>(), Record.NO_TIME, 0, 1, false, 0);
+    }
+
+    /** Where a real-time batch that began at this offset has come to. */
+    SourceOffset reached(String file, long position, long skip) {
+        SortedMap<String, Long> end = new TreeMap<>(files);
+        end.put(file, position);
+        return new SourceOffset(end, new TreeMap<>(), newest, arrival, fraction, ended, skip);
     }
 
     static SourceOffset parse(String text) {
@@ -59,7 +70,8 @@ final class SourceOffset extends Offset {
                     node.path("newest").asLong(Record.NO_TIME),
                     node.path("arrival").asLong(),
                     node.path("fraction").asDouble(1),
-                    node.path("ended").asBoolean());
+                    node.path("ended").asBoolean(),
+                    node.path("skip").asLong());
         } catch (JsonProcessingException e) {
             throw new IllegalArgumentException("the checkpoint holds no offset of a fogline source: " + text, e);
         }
@@ -84,6 +96,9 @@ final class SourceOffset extends Offset {
         node.put("arrival", arrival);
         node.put("fraction", fraction);
         node.put("ended", ended);
+        if (skip > 0) {
+            node.put("skip", skip);
+        }
         return node.toString();
     }
 
@@ -113,5 +128,9 @@ final class SourceOffset extends Offset {
 
     boolean ended() {
         return ended;
+    }
+
+    long skip() {
+        return skip;
     }
 }

@@ -44,7 +44,8 @@ record SourceOptions(
         boolean tail,
         boolean flush,
         double speed,
-        String panes)
+        String panes,
+        boolean log)
         implements Serializable {
 
     private static final ObjectMapper JSON = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS);
@@ -82,7 +83,15 @@ record SourceOptions(
                 flag(options, "tail"),
                 flag(options, "flush"),
                 speed(options),
-                options.get("panes"));
+                options.get("panes"),
+                flag(options, "log")).checked();
+    }
+
+    private SourceOptions checked() {
+        if (log && format.equals("csv") && header == null) {
+            throw new IllegalArgumentException("option header: csv messages in a log need the names of their columns");
+        }
+        return this;
     }
 
     /** A new filter; null when every row is wanted. */
@@ -94,7 +103,7 @@ record SourceOptions(
     SourceOptions withoutRejects() {
         return new SourceOptions(
                 path, format, fields, layout, entity, header, filter, sample, sampleSeed, control, controlDrops, stream,
-                lateness, null, maxBytesPerTrigger, splitBytes, tail, flush, speed, panes);
+                lateness, null, maxBytesPerTrigger, splitBytes, tail, flush, speed, panes, log);
     }
 
     /** Whether bad messages are rows of their own. */

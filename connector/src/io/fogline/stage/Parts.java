@@ -164,7 +164,8 @@ final class Parts {
             made.add(new TrailingFold<>(own, window));
         } else if (numeric != null) {
             share(FoldSet.class, List.of("fold", window), FoldSet::new, set ->
-                    made.add(unbounded ? new RunningFold<>(set) : new TrailingFold<>(set, window)))
+                    made.add(unbounded ? new RunningFold<>(set) : spec.live() ? new GrainFold<>(set, window)
+                            : new TrailingFold<>(set, window)))
                     .add(aggregate, numeric, channel);
         } else if (Functions.isForecast(aggregate)) {
             made.add(new TrailingForecast(Holt.of(aggregate), aggregate));

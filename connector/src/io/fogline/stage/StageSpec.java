@@ -16,7 +16,7 @@ import java.util.zip.CRC32;
  * at something, every length is a positive multiple of the pane, names are known. Anything else is
  * an {@link IllegalArgumentException} that names the place.
  */
-record StageSpec(long paneMs, List<Channel> channels, List<NodeSpec> nodes, long fingerprint) {
+record StageSpec(long paneMs, boolean live, List<Channel> channels, List<NodeSpec> nodes, long fingerprint) {
     /** Where a partial lies in the rows of its channel. */
     record Partial(PartialKind kind, int at) {}
 
@@ -70,7 +70,8 @@ record StageSpec(long paneMs, List<Channel> channels, List<NodeSpec> nodes, long
                 check(ids.add(made.id()), "two nodes have the id " + made.id());
                 nodes.add(made);
             }
-            return new StageSpec(pane, List.copyOf(channels), List.copyOf(nodes), fingerprint(root));
+            boolean live = root.path("live").asBoolean(false);
+            return new StageSpec(pane, live, List.copyOf(channels), List.copyOf(nodes), fingerprint(root));
         }
 
         private static long fingerprint(JsonNode root) {

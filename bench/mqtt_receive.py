@@ -1,0 +1,163 @@
+"""How fast messages come in over MQTT at QoS 1: through Fogline, and with bare paho beside it.
+
+The bare subscriber counts messages and does nothing else; paho acknowledges them by itself.
+Fogline receives batches and acknowledges each. A child process publishes, to both in turns:
+
+- live: while the subscriber receives, so the child and the broker take part in the rate;
+- backlog: before it does, so the rate is that of the subscriber and the broker alone.
+
+    python bench/mqtt_receive.py [--messages 50000] [--size 150] [--rounds 3]
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+import paho.mqtt.client as paho
+from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+
+from fogline.agent.mosquitto import Mosquitto, MosquittoOptions
+from fogline.broker import Message, Options, open_broker
+
+SECONDS = 300.0
+TOPIC = "bench/readings"
+
+
+@click.command()
+@click.option("--messages", default=50_000, show_default=True, help="Messages a round.")
+@click.option("--size", default=150, show_default=True, help="Bytes of a payload.")
+@click.option("--rounds", default=3, show_default=True, help="Rounds; the median counts.")
+@click.option("--save-after", default=0, show_default=True, help="Mosquitto's durability.")
+@click.option("--publish-to", hidden=True, help="Be the child that publishes to this address.")
+def main(messages: int, size: int, rounds: int, save_after: int, publish_to: str | None) -> None:
+    """Prints both rates in messages a second, and their ratio."""
+    if publish_to:
+        publish(publish_to, messages, size)
+        return
+    options = MosquittoOptions(save_after=save_after)
+    with tempfile.TemporaryDirectory() as folder, Mosquitto(Path(folder), options) as broker:
+        for kind in ("live", "backlog"):
+            child = Child(broker.url, messages, size, ahead=kind == "backlog")
+            compare(kind, broker, child, rounds)
+
+
+def compare(kind: str, broker: Mosquitto, child: Child, rounds: int) -> None:
+    pairs = [(bare(broker, child), fogline(broker, child)) for _ in range(rounds)]
+    theirs, ours = (median(rates) for rates in zip(*pairs, strict=True))
+    click.echo(
+        f"{kind:8} bare paho {theirs:8,.0f}/s   fogline {ours:8,.0f}/s   ratio {ours / theirs:.2f}"
+    )
+
+
+class Child:
+    """Publishes in a process of its own, `ahead` of the subscriber or beside it."""
+
+    def __init__(self, url: str, messages: int, size: int, ahead: bool) -> None:
+        self.messages = messages
+        self.ahead = ahead
+        counts = ["--messages", str(messages), "--size", str(size)]
+        self._command = [sys.executable, __file__, "--publish-to", url, *counts]
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(self._command)
+
+    def finish(self) -> None:
+        if self._process.wait(SECONDS):
+            raise click.ClickException("the publisher failed")
+
+
+def publish(url: str, messages: int, size: int) -> None:
+    batch = [Message(TOPIC, b"x" * size)] * 1000
+    with open_broker(url) as broker:
+        broker.connect()
+        tickets = [broker.publish(batch, SECONDS) for _ in range(messages // len(batch))]
+        for ticket in tickets:
+            ticket.wait(SECONDS)
+
+
+def bare(broker: Mosquitto, child: Child) -> float:
+    """The rate of a subscriber that only counts, from its first message to its last."""
+    times: list[float] = []
+    ready, done = threading.Event(), threading.Event()
+
+    def on_message(client: Any, data: Any, message: Any) -> None:
+        times.append(time.perf_counter())
+        if len(times) == child.messages:
+            done.set()
+
+    client = paho.Client(
+        CallbackAPIVersion.VERSION2, client_id="bare", protocol=MQTTProtocolVersion.MQTTv5
+    )
+    client.on_message = on_message
+    client.on_subscribe = lambda *arguments: ready.set()
+    start_bare(client, broker.port, fresh=True)
+    client.subscribe(TOPIC, qos=1)
+    ready.wait(SECONDS)
+    if child.ahead:
+        stop_bare(client)
+    child.start()
+    if child.ahead:
+        child.finish()
+        start_bare(client, broker.port, fresh=False)
+    if not done.wait(SECONDS):
+        raise click.ClickException(f"only {len(times)} messages came")
+    child.finish()
+    client.unsubscribe(TOPIC)
+    stop_bare(client)
+    return child.messages / (times[-1] - times[0])
+
+
+def start_bare(client: paho.Client, port: int, fresh: bool) -> None:
+    keep = Properties(PacketTypes.CONNECT)
+    keep.SessionExpiryInterval = 3600
+    client.connect("127.0.0.1", port, clean_start=fresh, properties=keep)
+    client.loop_start()
+
+
+def stop_bare(client: paho.Client) -> None:
+    client.disconnect()
+    client.loop_stop()
+
+
+def fogline(broker: Mosquitto, child: Child) -> float:
+    """The rate of receiving and acknowledging, from the first batch to the last."""
+    options = Options(client_id="fogline", persistent=True)
+    link = open_broker(broker.url, options)
+    link.connect()
+    link.subscribe(TOPIC)
+    if child.ahead:
+        link.close()
+        link = open_broker(broker.url, options)
+    child.start()
+    if child.ahead:
+        child.finish()
+        link.connect()
+    first = link.receive(timeout=SECONDS)
+    started = time.perf_counter()
+    link.acknowledge(first)
+    count = len(first)
+    while count < child.messages and time.perf_counter() < started + SECONDS:
+        batch = link.receive()
+        link.acknowledge(batch)
+        count += len(batch)
+    seconds = time.perf_counter() - started
+    child.finish()
+    link.unsubscribe(TOPIC, timeout=SECONDS)
+    link.close()
+    if count < child.messages:
+        raise click.ClickException(f"only {count} messages came")
+    return (child.messages - len(first)) / seconds
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+package io.fogline.sink;
+
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+
+/** A task's rows in real time: each is on its way to the disk at once, and there when the task commits. */
+final class LiveRows implements DataWriter<InternalRow> {
+    /** Nothing to tell: the rows are written. */
+    record Written() implements WriterCommitMessage {}
+
+    private final String root;
+    private final long source;
+    private final Map<String, SharedLog> logs = new HashMap<>();
+
+    LiveRows(String root, long source) {
+        this.root = root;
+        this.source = source;
+    }
+
+    @Override
+    public void write(InternalRow row) throws IOException {
+        String name = row.getString(0);
+        SharedLog log = logs.get(name);
+        if (log == null) {
+            log = SharedLog.of(root, name);
+            logs.put(name, log);
+        }
+        log.add(source, row.getUTF8String(1).getBytes(), row.getBinary(2));
+    }
+
+    @Override
+    public WriterCommitMessage commit() throws IOException {
+        for (SharedLog log : logs.values()) {
+            log.flush();
+        }
+        return new Written();
+    }
+
+    @Override
+    public void abort() {}
+
+    @Override
+    public void close() {}
+}

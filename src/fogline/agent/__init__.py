@@ -1,0 +1,1 @@
+"""The site process and what it starts."""

@@ -1,0 +1,151 @@
+"""The processes of a site: started, watched, started again when they die, ended with us.
+
+A child is a Python module of ours. It gets its configuration as JSON on standard input, which
+stays open: when it closes, the child ends. It tells its state as one JSON object a line on standard
+output; what it writes to standard error goes to its log file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_PR_SET_PDEATHSIG = 1
+_prctl = getattr(ctypes.CDLL(None, use_errno=True), "prctl", None)
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
+_HEALTHY_SECONDS = 30.0
+
+
+def end_with_parent() -> None:
+    """For a new process: the kernel ends it when the thread that started it is gone."""
+    if _prctl is not None:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Child:
+    """One process. `keep_running` is called again and again by one thread that lives on."""
+
+    def __init__(
+        self, name: str, module: str, config: Callable[[], dict[str, Any]], log: Path
+    ) -> None:
+        self.name = name
+        self.status: dict[str, Any] = {}
+        self.restarts = -1
+        self._module = module
+        self._config = config
+        self._log = log
+        self._process: subprocess.Popen[str] | None = None
+        self._pause = _FIRST_PAUSE
+        self._due = 0.0
+        self._started = 0.0
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid if self._process is not None else 0
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def keep_running(self) -> None:
+        """Starts the process if it does not run and its pause is over."""
+        if self.running:
+            return
+        now = time.monotonic()
+        if self._process is not None:
+            self._note_death(now)
+        if now >= self._due:
+            self._start(now)
+
+    def _note_death(self, now: float) -> None:
+        self._process = None
+        self.status = {"state": "restarting"}
+        healthy = now - self._started > _HEALTHY_SECONDS
+        self._pause = _FIRST_PAUSE if healthy else min(2 * self._pause, _LONGEST_PAUSE)
+        self._due = now + self._pause
+
+    def _start(self, now: float) -> None:
+        self.restarts += 1
+        self._started = now
+        self.status = {"state": "starting"}
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", self._module],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+                preexec_fn=end_with_parent,
+                env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            )
+        assert self._process.stdin
+        with contextlib.suppress(OSError):
+            self._process.stdin.write(json.dumps(self._config()) + "\n")
+            self._process.stdin.flush()
+        threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout
+        for line in process.stdout:
+            with contextlib.suppress(ValueError):
+                told = json.loads(line)
+                if process is self._process and isinstance(told, dict):
+                    self.status = told
+
+    def ask_to_end(self) -> None:
+        if self._process is not None and self._process.stdin:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+
+    def wait(self, seconds: float) -> None:
+        """Waits for its end; kills it, and everything it started, when that takes longer."""
+        if self._process is None:
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._process = None
+
+
+# ── the child's side ─────────────────────────────────────────────────────────────────────────────
+
+
+def child_config() -> dict[str, Any]:
+    """What the parent wants; called once, first. Ctrl-C is the parent's business."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    config: dict[str, Any] = json.loads(sys.stdin.readline() or "{}")
+    return config
+
+
+def parent_gone() -> threading.Event:
+    """Set when the parent closes our input, or asks us to end."""
+    gone = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: gone.set())
+
+    def watch() -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while os.read(0, 4096):
+                pass
+        gone.set()
+
+    threading.Thread(target=watch, daemon=True).start()
+    return gone
+
+
+def tell(status: dict[str, Any]) -> None:
+    """Tells the parent how we are; a parent that is gone is noticed elsewhere."""
+    with contextlib.suppress(OSError, ValueError):
+        print(json.dumps(status), flush=True)

@@ -1,0 +1,162 @@
+"""A site's configuration file: YAML, checked when read, with the place of what is wrong in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fogline.errors import DataError, UsageError
+
+EXAMPLE = """\
+site: north
+jobs: [city.ins]
+"""
+DURABLE = ("memory", "disk", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """The site's broker: an own Mosquitto, or with `url` an existing broker."""
+
+    url: str | None = None
+    user: str | None = None
+    password_file: Path | None = None
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    port: int = 0
+    """Port of the own Mosquitto; 0: a free one."""
+    durable: str = "memory"
+    """What the own Mosquitto's queue survives: the death of its process (`memory`), that of the
+    machine too (`disk`, hundreds of messages a second), or neither (`none`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobConfig:
+    name: str
+    query: Path
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionConfig:
+    hours: float = 168.0
+    megabytes: float = 10_240.0
+    """Per log; what a job still needs is always kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteConfig:
+    """All of it; everything but `site` and `jobs` has a default."""
+
+    site: str
+    folder: Path
+    jobs: tuple[JobConfig, ...] = ()
+    broker: BrokerConfig = field(default_factory=BrokerConfig)
+    retention: RetentionConfig = field(default_factory=RetentionConfig)
+    engine: str = "local[*]"
+    memory: str = "1g"
+    trigger_ms: int = 1000
+    http_port: int = 0
+    """Port of health and metrics on loopback; 0: a free one."""
+    metrics_seconds: float = 5.0
+    min_free_megabytes: float = 256.0
+
+
+def read_config(path: Path) -> SiteConfig:
+    """Reads a file; paths in it are relative to it. Raises UsageError with every unknown key."""
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        line = str(error).replace("\n", " ")
+        raise UsageError(f"{path} is not YAML: {line}") from error
+    return parse_config(data, path.parent.resolve(), str(path))
+
+
+def parse_config(data: Any, base: Path, name: str) -> SiteConfig:
+    values = _mapping(data, name)
+    _refuse_unknown(values, SiteConfig, name)
+    if not isinstance(values.get("site"), str) or not values["site"]:
+        raise UsageError(f"{name}: 'site' must be the site's name", "for example site: north")
+    given = {key: value for key, value in values.items() if key not in _PARTS}
+    settings = _typed(given, SiteConfig, name, base)
+    return SiteConfig(
+        **{"folder": base / values["site"]} | settings,
+        jobs=tuple(_job(job, base, name) for job in _list(values.get("jobs", []), f"{name}: jobs")),
+        broker=_broker(values.get("broker", {}), base, f"{name}: broker"),
+        retention=RetentionConfig(
+            **_part(values.get("retention", {}), RetentionConfig, base, f"{name}: retention")
+        ),
+    )
+
+
+_PARTS = ("jobs", "broker", "retention")
+
+
+def _broker(data: Any, base: Path, name: str) -> BrokerConfig:
+    broker = BrokerConfig(**_part(data, BrokerConfig, base, name))
+    if broker.durable not in DURABLE:
+        raise UsageError(f"{name}: durable is {broker.durable!r}", f"one of {', '.join(DURABLE)}")
+    return broker
+
+
+def _job(data: Any, base: Path, name: str) -> JobConfig:
+    if isinstance(data, str):
+        data = {"query": data}
+    values = _mapping(data, f"{name}: a job")
+    _refuse_unknown(values, JobConfig, f"{name}: a job")
+    if not isinstance(values.get("query"), str):
+        raise UsageError(f"{name}: a job needs 'query', its .ins file", "for example - city.ins")
+    query = base / values["query"]
+    job = str(values.get("name", query.stem))
+    if not job or any(sign in job for sign in "/+#\0"):
+        raise UsageError(f"{name}: a job cannot be called {job!r}: it is part of a topic")
+    return JobConfig(job, query)
+
+
+def _part(data: Any, kind: type, base: Path, name: str) -> dict[str, Any]:
+    values = _mapping(data, name)
+    _refuse_unknown(values, kind, name)
+    return _typed(values, kind, name, base)
+
+
+def _typed(values: dict[str, Any], kind: type, name: str, base: Path) -> dict[str, Any]:
+    types = {f.name: str(f.type) for f in fields(kind)}
+    return {key: _value(value, types[key], f"{name}: {key}", base) for key, value in values.items()}
+
+
+def _value(value: Any, kind: str, name: str, base: Path) -> Any:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if "Path" in kind and isinstance(value, str):
+        return base / value
+    if kind.startswith("str") and isinstance(value, str):
+        return value
+    if kind == "int" and isinstance(value, int) and number and value >= 0:
+        return value
+    if kind == "float" and number and value > 0:
+        return float(value)
+    wanted = {"int": "a whole number, 0 or more", "float": "a number above 0"}.get(kind, "a text")
+    raise UsageError(f"{name} is {value!r}, not {wanted}")
+
+
+def _mapping(data: Any, name: str) -> dict[str, Any]:
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise UsageError(f"{name}: expected names and values", f"for example:\n{EXAMPLE}")
+    return data
+
+
+def _list(data: Any, name: str) -> list[Any]:
+    if not isinstance(data, list):
+        raise UsageError(f"{name} must be a list", "for example jobs: [city.ins]")
+    return data
+
+
+def _refuse_unknown(values: dict[str, Any], kind: type, name: str) -> None:
+    known = [f.name for f in fields(kind)]
+    unknown = [key for key in values if key not in known]
+    if unknown:
+        raise UsageError(f"{name}: unknown {', '.join(unknown)}", f"known: {', '.join(known)}")

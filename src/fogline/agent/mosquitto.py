@@ -1,0 +1,326 @@
+"""Mosquitto as a child process: the broker a site has when none is configured.
+
+It listens on loopback only, keeps everything in one folder (configuration, data, log), ends with
+the process that started it, and after a crash starts again on the same port with its data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import os
+import pwd
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from base64 import b64encode
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+from urllib.parse import quote
+
+from fogline.errors import SetupError, UsageError
+
+INSTALL = "install it with: apt-get install mosquitto"
+PLACES = "/usr/sbin:/usr/local/sbin:/usr/local/bin:/usr/bin:/opt/homebrew/sbin"
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+START_SECONDS = 10.0
+STOP_SECONDS = 10.0
+PORT_ATTEMPTS = 5
+HASH_ROUNDS = 10_000
+# The smallest CONNECT there is; any answer to it shows that a broker is at work.
+HELLO = b"\x10\x0c\0\x04MQTT\x04\x02\0\x3c\0\0"
+PR_SET_PDEATHSIG = 1
+_prctl = getattr(ctypes.CDLL(None, use_errno=True), "prctl", None)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTls:
+    """The broker's certificate and key; with `ca`, clients must show a certificate of that CA."""
+
+    certificate: Path
+    key: Path
+    ca: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MosquittoOptions:
+    """How the broker is run. Without a user everyone on this machine may connect."""
+
+    port: int = 0
+    """0: a free one, which stays the same over restarts of the same object."""
+    host: str = "127.0.0.1"
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls: ServerTls | None = None
+    save_after: int = 1
+    """Changes after which queued messages are saved; 0: never.
+
+    With 1 a crash loses only what was confirmed in the last milliseconds, because Mosquitto
+    confirms first and saves then. Each time everything that is queued is written and synced, so it
+    is slow: hundreds of messages a second on a disk, thousands in a folder in memory (which
+    survives the process only).
+    """
+    data: Path | None = None
+    """Where they are saved; by default `data` in the broker's folder."""
+    inflight: int = 10_000
+    """Messages one subscriber may hold unacknowledged."""
+    queued: int = 1_000_000
+    """Messages kept for one subscriber that is away or behind."""
+
+    def __post_init__(self) -> None:
+        if self.user is None and self.host not in LOOPBACK:
+            raise UsageError(
+                f"a broker at {self.host} needs a user and a password",
+                "without them it listens on 127.0.0.1 only",
+            )
+        if self.user is not None and (not self.user or any(c in self.user for c in ":\r\n\0")):
+            raise UsageError("a broker's user has a name without colons and line breaks")
+
+
+def configuration(options: MosquittoOptions, port: int, folder: Path) -> str:
+    """The text of mosquitto.conf.
+
+    By default Mosquitto saves every 30 minutes and `kill -9` loses what is queued.
+    """
+    lines = [
+        f"listener {port} {options.host}",
+        f"allow_anonymous {'true' if options.user is None else 'false'}",
+        "log_dest stderr",
+        "log_type error",
+        "log_type warning",
+        "log_type notice",
+        "log_timestamp_format %Y-%m-%dT%H:%M:%S",
+        f"max_inflight_messages {options.inflight}",
+        f"max_queued_messages {options.queued}",
+        "max_queued_bytes 0",
+        f"persistence {'true' if options.save_after else 'false'}",
+    ]
+    if options.save_after:
+        lines += [f"persistence_location {_data(options, folder)}/"]
+        lines += ["autosave_on_changes true", f"autosave_interval {options.save_after}"]
+    if options.user is not None:
+        lines.append(f"password_file {folder / 'passwords'}")
+    if options.tls is not None:
+        lines += _tls_lines(options.tls)
+    if os.geteuid() == 0:
+        # Started by root it would change to a user that cannot read the folder.
+        lines.append(f"user {pwd.getpwuid(0).pw_name}")
+    return "\n".join(lines) + "\n"
+
+
+def _data(options: MosquittoOptions, folder: Path) -> Path:
+    return (options.data or folder / "data").absolute()
+
+
+def _tls_lines(tls: ServerTls) -> list[str]:
+    lines = [f"certfile {tls.certificate.absolute()}", f"keyfile {tls.key.absolute()}"]
+    if tls.ca is not None:
+        lines += [f"cafile {tls.ca.absolute()}", "require_certificate true"]
+    return lines
+
+
+def find_mosquitto() -> str:
+    """The program's path; it is often installed where ordinary users do not look."""
+    path = os.environ.get("PATH", "") + os.pathsep + PLACES
+    found = shutil.which("mosquitto", path=path)
+    if found is None:
+        raise SetupError("mosquitto is not installed", INSTALL)
+    return found
+
+
+class Mosquitto:
+    """One broker in one folder: `start`, then `stop`; both may be repeated."""
+
+    def __init__(self, folder: Path, options: MosquittoOptions | None = None) -> None:
+        self.folder = folder.absolute()
+        self.options = options or MosquittoOptions()
+        self.port = self.options.port
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> Path:
+        """What the broker says, over all its starts."""
+        return self.folder / "mosquitto.log"
+
+    @property
+    def url(self) -> str:
+        """The address for clients, with user and password: not for printing."""
+        scheme = "mqtt" if self.options.tls is None else "mqtts"
+        user = quote(self.options.user or "", safe="")
+        password = quote(self.options.password or "", safe="")
+        return f"{scheme}://{f'{user}:{password}@' if user else ''}{self.options.host}:{self.port}"
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The process id, 0 before the first start."""
+        return self._process.pid if self._process else 0
+
+    def start(self) -> Self:
+        """Returns when the broker takes connections. Does nothing when it runs already.
+
+        Raises `SetupError` when it is not installed, the port is taken, or it does not come up.
+        """
+        if self.running:
+            return self
+        program = find_mosquitto()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _data(self.options, self.folder).mkdir(parents=True, exist_ok=True)
+        self._write_passwords()
+        for attempt in range(PORT_ATTEMPTS if not self.port else 1):
+            port = self.port or _free_port(self.options.host)
+            self._check_free(port)
+            if self._launch(program, port, last=bool(self.port) or attempt == PORT_ATTEMPTS - 1):
+                self.port = port
+                break
+        return self
+
+    def stop(self, timeout: float = STOP_SECONDS) -> None:
+        """Ends the broker: it is asked to, saves its data, and is killed when that takes longer."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """Ends the broker at once, as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def _launch(self, program: str, port: int, last: bool) -> bool:
+        """Whether the broker came up; when it did not and this was the `last` try, it raises."""
+        config = self.folder / "mosquitto.conf"
+        config.write_text(configuration(self.options, port, self.folder), encoding="utf-8")
+        seen = self.log.stat().st_size if self.log.exists() else 0
+        with self.log.open("ab") as log:
+            self._process = _Keeper([program, "-c", str(config)], log.fileno()).process
+        if self._wait_until_ready(port):
+            return True
+        self.kill()
+        if last:
+            said = self.log.read_bytes()[seen:].decode(errors="replace").strip().splitlines()
+            reason = said[-1] if said else "it says nothing"
+            raise SetupError(f"mosquitto does not start: {reason}", f"its log is {self.log}")
+        return False
+
+    def _wait_until_ready(self, port: int) -> bool:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and self.running:
+            with contextlib.suppress(OSError):
+                if self._answers(port):
+                    return self.running
+            time.sleep(0.01)
+        return False
+
+    def _answers(self, port: int) -> bool:
+        """Connecting alone proves little: it listens before it has read its certificates."""
+        with socket.create_connection((self.options.host, port), timeout=1) as plain:
+            if self.options.tls is None:
+                plain.sendall(HELLO)
+                return bool(plain.recv(1))
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+            context.wrap_socket(plain).close()
+            return True
+
+    def _check_free(self, port: int) -> None:
+        try:
+            _bind(self.options.host, port)
+        except OSError as error:
+            hint = "is another broker running? choose another port"
+            raise SetupError(f"port {port} is taken: {error.strerror}", hint) from error
+
+    def _write_passwords(self) -> None:
+        """The file holds no password, only what tells whether one is right."""
+        if self.options.user is None:
+            return
+        secrets = self.folder / "passwords"
+        secrets.unlink(missing_ok=True)
+        with os.fdopen(os.open(secrets, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
+            file.write(f"{self.options.user}:{_hashed(self.options.password or '')}\n")
+
+
+def _hashed(password: str) -> str:
+    """Mosquitto's own form: PBKDF2 with SHA-512, and what is needed to repeat it."""
+    salt = os.urandom(12)
+    key = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, HASH_ROUNDS, 64)
+    return f"$7${HASH_ROUNDS}${b64encode(salt).decode()}${b64encode(key).decode()}"
+
+
+def _bind(host: str, port: int) -> int:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((host, port))
+        return int(probe.getsockname()[1])
+
+
+def _free_port(host: str) -> int:
+    return _bind(host, 0)
+
+
+class _Keeper:
+    """Starts a process that ends with this one, and waits for it.
+
+    The kernel ends the child when the *thread* that started it ends, so the starting thread has to
+    live as long as the child does.
+    """
+
+    def __init__(self, command: list[str], output: int) -> None:
+        self._command = command
+        self._output = output
+        self._error: OSError | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started = threading.Event()
+        threading.Thread(target=self._run, name="mosquitto", daemon=True).start()
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        self._started.wait()
+        if self._process is None:
+            text = f"{self._command[0]} does not start: {self._error}"
+            raise SetupError(text, INSTALL) from self._error
+        return self._process
+
+    def _run(self) -> None:
+        try:
+            # A session of its own, so that Ctrl-C in a terminal reaches us first.
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=self._output,
+                start_new_session=True,
+                preexec_fn=_end_with_parent,
+            )
+        except OSError as error:
+            self._error = error
+        finally:
+            self._started.set()
+        if self._process is not None:
+            self._process.wait()
+
+
+def _end_with_parent() -> None:
+    if _prctl is not None:
+        _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,38 @@
+"""Which messages were stored lately: tells a message that is delivered again from a new one."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from hashlib import blake2b
+
+REMEMBERED = 200_000
+
+
+class Recent:
+    """Remembers the last messages by topic and content."""
+
+    def __init__(self, remembered: int = REMEMBERED) -> None:
+        self._remembered = remembered
+        self._seen: OrderedDict[bytes, None] = OrderedDict()
+
+    def is_new(self, topic: str, payload: bytes) -> bool:
+        """Whether it was not seen lately; from now on it was."""
+        digest = _digest(topic, payload)
+        if digest in self._seen:
+            return False
+        self._add(digest)
+        return True
+
+    def note(self, messages: Iterable[tuple[str, bytes]]) -> None:
+        for topic, payload in messages:
+            self._add(_digest(topic, payload))
+
+    def _add(self, digest: bytes) -> None:
+        self._seen[digest] = None
+        if len(self._seen) > self._remembered:
+            self._seen.popitem(last=False)
+
+
+def _digest(topic: str, payload: bytes) -> bytes:
+    return blake2b(payload, digest_size=12, key=topic.encode()[-64:]).digest()

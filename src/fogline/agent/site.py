@@ -1,0 +1,281 @@
+"""One site: its broker, ingest, engine and publishing processes, kept running until told to stop.
+
+Order of start: queries are checked, then the broker, then everything that needs it. Order of stop:
+intake first, then jobs, then publishing, then the broker, so nothing is on its way when it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fogline import settings
+from fogline.agent.children import Child
+from fogline.agent.config import SiteConfig
+from fogline.agent.mosquitto import Mosquitto, MosquittoOptions
+from fogline.agent.reporting import Reporter
+from fogline.commands.queries import LoadedQuery, load_query
+from fogline.errors import DataError, SetupError, UsageError
+from fogline.log import Limits, LogError, SiteLog, enforce
+from fogline.model.sites import bad_log, command_log, insight_log, late_log, stream_log
+from fogline.model.streams import StreamSource
+from fogline.plan.operators import Scan, walk_plan
+
+_TICK_SECONDS = 0.2
+_RETENTION_SECONDS = 30.0
+_STOP_SECONDS = {"ingest": 10.0, "engine": 30.0, "publish": 20.0}
+_MEBIBYTE = 1 << 20
+
+
+class Site:
+    """`start`, then `run` or `tick` again and again, then `stop`."""
+
+    def __init__(self, config: SiteConfig) -> None:
+        self.config = config
+        self.folder = config.folder
+        self.logs = SiteLog(self.folder / "log", min_free_bytes=self._min_free)
+        self._queries = {job.name: load_query(job.query, settings.load()) for job in config.jobs}
+        self._check()
+        self._broker = None if config.broker.url else self._own_broker()
+        self._children = [
+            Child("ingest", "fogline.agent.ingest", self._ingest_config, self._log("ingest")),
+            Child("engine", "fogline.agent.engine", self._engine_config, self._log("engine")),
+            Child("publish", "fogline.agent.publish", self._publish_config, self._log("publish")),
+        ]
+        self._reporter = Reporter(self)
+        self._retention_due = 0.0
+        self._broker_restarts = 0
+        self._lock: Any = None
+
+    @property
+    def _min_free(self) -> int:
+        return round(self.config.min_free_megabytes * _MEBIBYTE)
+
+    def _log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+    def _check(self) -> None:
+        names = [job.name for job in self.config.jobs]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise UsageError(
+                f"two jobs are called {', '.join(twice)}", "give one a name of its own"
+            )
+        for stream in self._streams():
+            if stream.provider not in ("mqtt", "file"):
+                text = f"stream {stream.name} comes from {stream.provider}"
+                raise UsageError(f"{text}, which a site cannot read", "use mqtt(…) or file(…)")
+
+    def _streams(self) -> Iterator[StreamSource]:
+        for loaded in self._queries.values():
+            yield from streams_of(loaded)
+
+    # ── the broker ─────────────────────────────────────────────────────────────────────────────
+
+    def _own_broker(self) -> Mosquitto:
+        given = self.config.broker
+        folder = self.folder / "broker"
+        data = None
+        if given.durable == "memory":
+            scratch = settings.load().scratch
+            data = scratch / f"fogline-broker-{os.getuid()}" / str(abs(hash_of(self.folder)))
+        options = MosquittoOptions(
+            port=given.port or _remembered_port(folder),
+            user=given.user,
+            password=_password(given.password_file),
+            save_after=0 if given.durable == "none" else 1,
+            data=data,
+        )
+        return Mosquitto(folder, options)
+
+    @property
+    def broker_url(self) -> str:
+        """With user and password: not for printing."""
+        if self._broker is not None:
+            return self._broker.url
+        return str(self.config.broker.url)
+
+    @property
+    def broker_address(self) -> str:
+        """Where devices connect, for people."""
+        if self._broker is not None:
+            return f"mqtt://{self._broker.options.host}:{self._broker.port}"
+        return str(self.config.broker.url).rpartition("@")[2]
+
+    @property
+    def http_address(self) -> str:
+        return self._reporter.address
+
+    @property
+    def tls(self) -> dict[str, str] | None:
+        given = self.config.broker
+        files = {"ca": given.ca, "certificate": given.certificate, "key": given.key}
+        found = {name: str(path) for name, path in files.items() if path is not None}
+        return found or None
+
+    # ── running ────────────────────────────────────────────────────────────────────────────────
+
+    def start(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _locked(self.folder / "agent.lock")
+        if self._broker is not None:
+            self._broker.start()
+            _remember_port(self._broker.folder, self._broker.port)
+        self._reporter.start()
+        self.tick()
+
+    def run(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            self.tick()
+            stop.wait(_TICK_SECONDS)
+
+    def tick(self) -> None:
+        """Starts what has died, reports, and removes what is no longer needed."""
+        if self._broker is not None and not self._broker.running:
+            self._broker_restarts += 1
+            with contextlib.suppress(SetupError):
+                self._broker.start()
+        for child in self._children:
+            if child.name != "engine" or self._ingest_has_begun():
+                child.keep_running()
+        self._reporter.tick()
+        if time.monotonic() >= self._retention_due:
+            self._retention_due = time.monotonic() + _RETENTION_SECONDS
+            self._enforce_retention()
+
+    def _ingest_has_begun(self) -> bool:
+        """Jobs need their logs to be there only to begin; later either may die and come back."""
+        return bool(self._children[0].status.get("subscriptions")) or self._children[1].pid > 0
+
+    def _enforce_retention(self) -> None:
+        keep = self.config.retention
+        limits = Limits(round(keep.hours * 3600e6), round(keep.megabytes * _MEBIBYTE))
+        for topic in self.logs.topics():
+            with contextlib.suppress(LogError, OSError):
+                enforce(self.logs.folder(topic), limits, time.time_ns() // 1000)
+
+    def stop(self) -> None:
+        for child in self._children:
+            child.ask_to_end()
+            child.wait(_STOP_SECONDS[child.name])
+        self._reporter.stop()
+        if self._broker is not None:
+            self._broker.stop()
+        if self._lock is not None:
+            self._lock.close()
+
+    def status(self) -> dict[str, Any]:
+        """All there is to know, as the processes told it last."""
+        parts = {
+            child.name: {
+                **child.status,
+                "state": child.status.get("state", "waiting"),
+                "pid": child.pid,
+                "restarts": max(child.restarts, 0),
+            }
+            for child in self._children
+        }
+        broker: dict[str, Any] = {"state": "running", "address": self.broker_address}
+        if self._broker is not None:
+            broker |= {"pid": self._broker.pid, "restarts": self._broker_restarts}
+            broker["state"] = "running" if self._broker.running else "restarting"
+        parts["broker"] = broker
+        healthy = all(part["state"] == "running" for part in parts.values())
+        return {"site": self.config.site, "healthy": healthy, **parts}
+
+    # ── what the processes are told ────────────────────────────────────────────────────────────
+
+    def _ingest_config(self) -> dict[str, Any]:
+        found: dict[str, dict[str, Any]] = {}
+        for stream in self._streams():
+            if stream.provider == "mqtt":
+                log = stream_log(stream)
+                timed = stream.time_field is not None or stream.format == "senml"
+                before = found.get(log, {"deduplicate": True})
+                found[log] = {
+                    "pattern": str(stream.parameter("topic")),
+                    "log": log,
+                    "broker": str(stream.parameter("broker") or self.broker_url),
+                    "deduplicate": timed and before["deduplicate"],
+                }
+        return self._common() | {
+            "client": f"fogline-{self.config.site}-ingest",
+            "subscriptions": list(found.values()),
+        }
+
+    def _engine_config(self) -> dict[str, Any]:
+        jobs = [{"name": job.name, "query": str(job.query)} for job in self.config.jobs]
+        return self._common() | {
+            "site": self.config.site,
+            "folder": str(self.folder),
+            "engine": self.config.engine,
+            "memory": self.config.memory,
+            "trigger_ms": self.config.trigger_ms,
+            "jobs": jobs,
+        }
+
+    def _publish_config(self) -> dict[str, Any]:
+        topics = [t for job, loaded in self._queries.items() for t in outgoing(job, loaded)]
+        client = f"fogline-{self.config.site}-publish"
+        return self._common() | {"client": client, "broker": self.broker_url, "topics": topics}
+
+    def _common(self) -> dict[str, Any]:
+        return {"logs": str(self.logs.root), "min_free_bytes": self._min_free, "tls": self.tls}
+
+
+def streams_of(loaded: LoadedQuery) -> list[StreamSource]:
+    scans = [op.stream for op in walk_plan(loaded.plan) if isinstance(op, Scan)]
+    return list(dict.fromkeys(scans))
+
+
+def outgoing(job: str, loaded: LoadedQuery) -> list[str]:
+    """The logs whose records are published."""
+    shown = [emit for emit in loaded.plan.emits if not emit.hidden]
+    results = [insight_log(job, emit.name) for emit in shown]
+    commands = [command_log(job, emit.name) for emit in shown if emit.to is not None]
+    rejected = [name(job, s.name) for s in streams_of(loaded) for name in (bad_log, late_log)]
+    return [*results, *commands, *rejected]
+
+
+def hash_of(path: Path) -> int:
+    """The same for the same folder in every process."""
+    return zlib.crc32(str(path.resolve()).encode())
+
+
+def _password(file: Path | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise DataError(f"the password file {file} cannot be read: {error.strerror}") from error
+
+
+def _remembered_port(folder: Path) -> int:
+    """Devices find the broker where it was before, if that port is still free to us."""
+    try:
+        return int((folder / "port").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 0
+
+
+def _remember_port(folder: Path, port: int) -> None:
+    (folder / "port").write_text(f"{port}\n", encoding="ascii")
+
+
+def _locked(path: Path) -> Any:
+    """Two agents must not work in one folder."""
+    file = path.open("w", encoding="ascii")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise UsageError(f"another agent works in {path.parent}", "stop it first") from error
+    return file

@@ -1,0 +1,32 @@
+"""Brokers behind one interface: `open_broker` gives the one an address names."""
+
+from fogline.broker.errors import (
+    BrokerCertificateError,
+    BrokerClosedError,
+    BrokerError,
+    BrokerRefusedError,
+    BrokerTimeoutError,
+    BrokerUnreachableError,
+    TopicError,
+)
+from fogline.broker.interface import Batch, Broker, Message
+from fogline.broker.open import open_broker
+from fogline.broker.options import Options, Tls
+from fogline.broker.tickets import Ticket
+
+__all__ = [
+    "Batch",
+    "Broker",
+    "BrokerCertificateError",
+    "BrokerClosedError",
+    "BrokerError",
+    "BrokerRefusedError",
+    "BrokerTimeoutError",
+    "BrokerUnreachableError",
+    "Message",
+    "Options",
+    "Ticket",
+    "Tls",
+    "TopicError",
+    "open_broker",
+]

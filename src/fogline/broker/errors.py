@@ -1,0 +1,33 @@
+"""What can go wrong between Fogline and a broker; told apart by class, never by text."""
+
+from __future__ import annotations
+
+from fogline.errors import FoglineError
+
+
+class BrokerError(FoglineError):
+    """The root of all broker errors."""
+
+
+class BrokerUnreachableError(BrokerError):
+    """Nothing answers at the address, or not in time."""
+
+
+class BrokerRefusedError(BrokerError):
+    """The broker answered and said no: credentials, rights, quota or an option it lacks."""
+
+
+class BrokerCertificateError(BrokerError):
+    """The TLS handshake failed: the other side's certificate, or ours, is not trusted."""
+
+
+class BrokerTimeoutError(BrokerError):
+    """The broker did not confirm in the time given; it may still do so."""
+
+
+class BrokerClosedError(BrokerError):
+    """The connection object was closed, before the call or while it was waiting."""
+
+
+class TopicError(BrokerError):
+    """A topic or filter that MQTT does not allow."""

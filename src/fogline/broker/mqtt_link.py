@@ -1,0 +1,217 @@
+"""The network thread of an MQTT connection: connects, moves packets, reconnects.
+
+Only this thread touches the client. It takes from the queues what other threads left there, so
+packets and acknowledgements go out in bulk and order is kept over reconnects; and it stops reading
+while the inbox is full, so memory stays bounded whatever the broker sends.
+"""
+
+from __future__ import annotations
+
+import select
+import struct
+import threading
+import time
+from typing import Any
+
+from paho.mqtt.client import ConnectFlags, DisconnectFlags, MQTTMessage
+from paho.mqtt.enums import MQTTErrorCode
+from paho.mqtt.reasoncodes import ReasonCode
+
+from fogline.broker import failures
+from fogline.broker.backoff import Backoff
+from fogline.broker.buffered import BufferedSocket
+from fogline.broker.errors import BrokerError, BrokerUnreachableError
+from fogline.broker.interface import Message
+from fogline.broker.mqtt_client import make_client
+from fogline.broker.mqtt_queues import Queues
+from fogline.broker.options import Options
+from fogline.model.broker_url import BrokerUrl
+
+PUBACK = 0x40
+PINGREQ = b"\xc0\0"
+CHECK_SECONDS = 5.0
+CONNECT_CHECK_SECONDS = 0.1
+STEADY_SECONDS = 1.0
+MOST_UNCONFIRMED = 65535
+
+
+class Link:
+    """One try to connect and, once that worked, reconnecting until `stop`."""
+
+    def __init__(self, url: BrokerUrl, options: Options, queues: Queues, timeout: float) -> None:
+        self.answered = threading.Event()
+        """The first attempt is over: `connected`, or `problem` says why not."""
+        self.connected = False
+        self.problem: BrokerError = BrokerUnreachableError("not connected yet")
+        self._url = url
+        self._queues = queues
+        self._timeout = timeout
+        self._most_unconfirmed = self._window = options.window
+        self._check_seconds = min(CHECK_SECONDS, options.keepalive_seconds / 3)
+        self._backoff = Backoff(options.retry_first, options.retry_longest)
+        self._client = make_client(url, options, timeout)
+        self._client.on_connect = self._on_connect
+        self._client.on_disconnect = self._on_disconnect
+        self._client.on_message = self._on_message
+        self._client.on_publish = self._on_publish
+        self._client.on_subscribe = self._client.on_unsubscribe = self._on_answer
+        self._stopping = threading.Event()
+        self._connected_at = 0.0
+        self._refusal: BrokerError | None = None
+        self._thread = threading.Thread(target=self._run, name=f"mqtt {url}", daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout: float) -> None:
+        """Says good-bye and ends the thread; what takes longer ends in the background."""
+        self._stopping.set()
+        self._queues.wake()
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+        self.answered.set()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._refusal = None
+            try:
+                self._client.reconnect()
+            except (OSError, ValueError) as error:
+                self._lost(failures.of_system(self._url, error))
+            else:
+                self._serve()
+            self.answered.set()
+            if not self._connected_at or self._stopping.wait(self._backoff.next()):
+                break
+
+    def _serve(self) -> None:
+        """Moves packets until the connection ends."""
+        connection = self._client.buffered
+        poll = select.poll()
+        poll.register(self._queues.woken, select.POLLIN)
+        give_up, next_check = time.monotonic() + self._timeout, 0.0
+        while self._client.socket() is not None:
+            if self._stopping.is_set():
+                self._say_goodbye(connection)
+                return
+            self._turn(connection, poll)
+            now = time.monotonic()
+            if not self.connected and now > give_up:
+                connection.abort()
+            if now >= next_check:
+                next_check = now + self._check_seconds
+                self._keep_alive(connection)
+
+    def _turn(self, connection: BufferedSocket, poll: select.poll) -> None:
+        """Waits for something to do, and does all there is."""
+        reading = not self._queues.inbox.full
+        unsent = connection.unsent or self._client.want_write()
+        events = (select.POLLIN if reading else 0) | (select.POLLOUT if unsent else 0)
+        poll.register(connection, events)
+        pause = self._check_seconds if self.connected else CONNECT_CHECK_SECONDS
+        ready = poll.poll(0 if reading and connection.pending() else pause * 1000)
+        self._queues.drain_wakes()
+        if reading and ready:
+            self._read(connection)
+        if self.connected:
+            self._send_requests()
+            self._send_acknowledgements(connection)
+            self._send_messages()
+        if self._client.socket() is not None:
+            self._client.loop_write()
+            connection.flush()
+
+    def _read(self, connection: BufferedSocket) -> None:
+        connection.fill()
+        while self._client.socket() is not None and connection.next_packet(self._queues.inbox.add):
+            self._client.loop_read()
+        self._queues.inbox.announce()
+        self._queues.outbox.announce()
+
+    def _keep_alive(self, connection: BufferedSocket) -> None:
+        """While we do not read, paho would take a broker whose answers wait for a dead one."""
+        if not self._queues.inbox.full:
+            self._client.loop_misc()
+        elif connection.takes_more:
+            connection.send(PINGREQ)
+
+    def _send_acknowledgements(self, connection: BufferedSocket) -> None:
+        """All in one piece; a PUBACK without reason code is the same in MQTT 3.1.1 and 5."""
+        waiting = self._queues.acknowledged
+        while waiting and connection.takes_more:
+            batch = waiting.popleft()
+            if batch.connection == self._queues.inbox.connection:
+                packets = [struct.pack("!BBH", PUBACK, 2, number) for number in batch.tokens]
+                connection.send(b"".join(packets))
+
+    def _send_messages(self) -> None:
+        outbox = self._queues.outbox
+        while outbox.unconfirmed < self._window and (message := outbox.next()) is not None:
+            info = self._client.publish(*message[:4])
+            if info.rc == MQTTErrorCode.MQTT_ERR_QUEUE_SIZE:
+                return
+            outbox.sent(info.mid)
+
+    def _send_requests(self) -> None:
+        subscriptions = self._queues.subscriptions
+        for request in subscriptions.take_unsent():
+            if request.qos is None:
+                _, number = self._client.unsubscribe(request.pattern)
+            else:
+                _, number = self._client.subscribe(request.pattern, request.qos)
+            subscriptions.sent(number or 0, request)
+
+    def _say_goodbye(self, connection: BufferedSocket) -> None:
+        if self.connected:
+            self._send_acknowledgements(connection)
+        self.connected = False
+        self._client.disconnect()
+        self._client.loop_write()
+        if self._client.socket() is not None:
+            connection.close()
+
+    # ── what the client reports ──────────────────────────────────────────────────────────────────
+
+    def _on_connect(
+        self, client: Any, data: Any, flags: ConnectFlags, reason: ReasonCode, more: Any
+    ) -> None:
+        if reason.is_failure:
+            self._refusal = failures.of_reason(self._url, reason)
+            return
+        allowed = getattr(more, "ReceiveMaximum", MOST_UNCONFIRMED)
+        self._window = min(self._most_unconfirmed, allowed)
+        self._queues.inbox.new_connection()
+        self._queues.subscriptions.reconnected(flags.session_present)
+        self._connected_at = time.monotonic()
+        self.connected = True
+        self.answered.set()
+
+    def _on_disconnect(
+        self, client: Any, data: Any, flags: DisconnectFlags, reason: ReasonCode, more: Any
+    ) -> None:
+        if self.connected and time.monotonic() - self._connected_at > STEADY_SECONDS:
+            self._backoff.reset()
+        system = self._client.buffered.error
+        self._lost(self._refusal or failures.of_loss(self._url, reason, system, self.connected))
+
+    def _on_message(self, client: Any, data: Any, message: MQTTMessage) -> None:
+        """Only messages of QoS 2 come this way, from subscriptions that others have made.
+
+        They are ours when they get here, whatever we answer.
+        """
+        plain = Message(message.topic, bytes(message.payload), message.qos, message.retain)
+        self._queues.inbox.add(plain, 0)
+        self._client.ack(message.mid, message.qos)
+
+    def _lost(self, problem: BrokerError) -> None:
+        self.problem = problem
+        self.connected = False
+        self._queues.outbox.forget_fleeting()
+
+    def _on_publish(self, client: Any, data: Any, mid: int, reason: ReasonCode, more: Any) -> None:
+        refused = failures.of_reason(self._url, reason) if reason.is_failure else None
+        self._queues.outbox.confirm(mid, refused)
+
+    def _on_answer(
+        self, client: Any, data: Any, mid: int, reasons: list[ReasonCode], more: Any
+    ) -> None:
+        bad = [failures.of_reason(self._url, reason) for reason in reasons if reason.is_failure]
+        self._queues.subscriptions.answer(mid, bad[0] if bad else None)

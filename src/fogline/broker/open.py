@@ -1,0 +1,25 @@
+"""From an address to a broker."""
+
+from __future__ import annotations
+
+from fogline.broker.interface import Broker
+from fogline.broker.memory import MemoryBroker, hub
+from fogline.broker.mqtt import MqttBroker
+from fogline.broker.options import Options
+from fogline.errors import UsageError
+from fogline.model.broker_url import BrokerUrl
+
+MEMORY = "memory://"
+
+
+def open_broker(url: str, options: Options | None = None) -> Broker:
+    """The broker at `mqtt://…`, `mqtts://…` or `memory://name`; not connected yet.
+
+    Raises `UsageError` when the address is none of these. What it raises never shows a password.
+    """
+    if url.startswith(MEMORY):
+        name = url.removeprefix(MEMORY)
+        if not name:
+            raise UsageError("a broker in memory needs a name", "for example memory://tests")
+        return MemoryBroker(hub(name), options)
+    return MqttBroker(BrokerUrl.parse(url), options)

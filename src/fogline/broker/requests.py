@@ -1,0 +1,85 @@
+"""Subscriptions wanted, and the calls that wait for the broker's answer to them."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from fogline.broker.errors import BrokerClosedError, BrokerError, BrokerTimeoutError
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One subscribe (with a QoS) or unsubscribe (without) until the broker has answered."""
+
+    pattern: str
+    qos: int | None
+    answered: threading.Event = field(default_factory=threading.Event)
+    error: BrokerError | None = None
+
+    def answer(self, error: BrokerError | None = None) -> None:
+        self.error = error
+        self.answered.set()
+
+    def wait(self, timeout: float) -> None:
+        if not self.answered.wait(timeout):
+            raise BrokerTimeoutError(f"no answer for {self.pattern!r} within {timeout:g} s")
+        if self.error is not None:
+            raise self.error
+
+
+class Subscriptions:
+    """Which filters are wanted, and what must still be sent to make it so."""
+
+    def __init__(self) -> None:
+        self._wanted: dict[str, int] = {}
+        self._unsent: list[Request] = []
+        self._sent: dict[int, Request] = {}
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def ask(self, request: Request) -> None:
+        with self._lock:
+            if self._closed:
+                raise BrokerClosedError("the broker connection is closed")
+            if request.qos is None:
+                self._wanted.pop(request.pattern, None)
+            else:
+                self._wanted[request.pattern] = request.qos
+            self._unsent.append(request)
+
+    def take_unsent(self) -> list[Request]:
+        with self._lock:
+            unsent, self._unsent = self._unsent, []
+        return unsent
+
+    def sent(self, number: int, request: Request) -> None:
+        self._sent[number] = request
+
+    def answer(self, number: int, error: BrokerError | None = None) -> None:
+        request = self._sent.pop(number, None)
+        if request is None:
+            return
+        if error is not None:
+            with self._lock:
+                self._wanted.pop(request.pattern, None)
+        request.answer(error)
+
+    def reconnected(self, session_present: bool) -> None:
+        """What got no answer is asked again; everything is when the broker has forgotten us."""
+        with self._lock:
+            again = [*self._sent.values(), *self._unsent]
+            self._sent.clear()
+            if not session_present:
+                asked = {request.pattern for request in again}
+                missing = [Request(p, q) for p, q in self._wanted.items() if p not in asked]
+                again = missing + again
+            self._unsent = again
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            for request in [*self._sent.values(), *self._unsent]:
+                request.answer(BrokerClosedError("the broker connection is closed"))
+            self._sent.clear()
+            self._unsent.clear()

@@ -1,0 +1,71 @@
+"""Names that everything at a site agrees on, and what a job tells about itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fogline.model.streams import StreamSource
+
+
+def stream_log(stream: StreamSource) -> str:
+    """The log of a stream's messages: its topic, behind the broker if that is not the site's."""
+    topic = str(stream.parameter("topic"))
+    broker = stream.parameter("broker")
+    return topic if broker is None else f"{broker}/{topic}"
+
+
+def insight_log(job: str, insight: str) -> str:
+    """The log, and the topic, of an insight's results."""
+    return f"insights/{job}/{insight}"
+
+
+def command_log(job: str, insight: str) -> str:
+    """The log of what an insight sends to devices (`TO`)."""
+    return f"to/{job}/{insight}"
+
+
+def bad_log(job: str, stream: str) -> str:
+    """The log, and the topic, of messages that could not be decoded."""
+    return f"bad/{job}/{stream}"
+
+
+def late_log(job: str, stream: str) -> str:
+    """The log, and the topic, of records that came too late for their window."""
+    return f"late/{job}/{stream}"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStatus:
+    """One Spark query of a job, from its last batch."""
+
+    name: str
+    state: str
+    """`starting`, `running` or `failed`."""
+    problem: str = ""
+    batches: int = 0
+    rows_per_second: float = 0.0
+    batch_ms: int = 0
+    delay_ms: int = 0
+    """How much later than planned the last batch began."""
+    latency_ms: int = 0
+    """From the newest event time of the last batch to its end."""
+    state_rows: int = 0
+    state_bytes: int = 0
+    records: int = 0
+    bad: int = 0
+    late: int = 0
+    bytes: int = 0
+    lag_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """A job as its site sees it."""
+
+    name: str
+    queries: tuple[QueryStatus, ...] = field(default=())
+
+    @property
+    def state(self) -> str:
+        states = [q.state for q in self.queries]
+        return next((s for s in ("failed", "starting") if s in states), "running")

@@ -1,0 +1,183 @@
+"""A job at a site: a query file over the site's logs, its results into the site's logs.
+
+Insights with `EVERY` run in micro-batches, exactly once; insights without it in real time, at least
+once, the last value counting. Each query has its checkpoint below the job's folder, under the
+fingerprint of what it computes: a changed query file begins anew, an unchanged one goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from fogline.errors import UsageError
+from fogline.model.sites import JobStatus, stream_log
+from fogline.model.streams import StreamSource
+from fogline.plan.operators import Plan
+from fogline.plan.program import Program, lower
+from fogline.plan.split import split_live
+from fogline.spark.adaptive_sink import AdaptiveSink, Append
+from fogline.spark.columns import Functions, no_functions
+from fogline.spark.compile import Compiled, compile_program
+from fogline.spark.live import compile_live
+from fogline.spark.outbound import outbound
+from fogline.spark.scan import Input
+from fogline.spark.site_query import SiteQuery
+from fogline.spark.site_session import pool_name
+
+LogFolder = Callable[[str], Path]
+"""Where the log of a topic is."""
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """What a job computes and where it works. `plan` is optimised."""
+
+    name: str
+    plan: Plan
+    text: str
+    folder: Path
+    logs: Path
+    log_folder: LogFolder
+    append: Append
+    functions: Functions = no_functions
+    trigger_ms: int = 1000
+    live_ms: int = 30_000
+    max_bytes: int = 64 << 20
+
+    @property
+    def checkpoints(self) -> Path:
+        sum_ = hashlib.sha256(self.text.encode()).hexdigest()[:12]
+        return self.folder / "checkpoints" / sum_
+
+    @property
+    def rejects(self) -> Path:
+        return self.folder / "rejects"
+
+    @property
+    def pool(self) -> str:
+        """The scheduling pool of its queries: the highest SALIENCE of its insights."""
+        return pool_name(self.salience)
+
+    @property
+    def salience(self) -> int:
+        return max((e.options.salience or 1 for e in self.plan.emits), default=1)
+
+
+class SiteJob:
+    """The queries of one job. `keep_running` is called again and again; `stop` ends them."""
+
+    def __init__(self, spark: SparkSession, spec: JobSpec) -> None:
+        self._spark = spark
+        self._spec = spec
+        live, steady = split_live(spec.plan)
+        self._live = lower(live)
+        self._steady = lower(steady)
+        self._queries = [
+            *(self._query(n, self._steady, False) for n in ("windows", "records")),
+            *(self._query(n, self._live, True) for n in ("live", "live-records")),
+        ]
+        self._queries = [q for q in self._queries if self._has(q.name)]
+
+    @property
+    def name(self) -> str:
+        return self._spec.name
+
+    def _has(self, name: str) -> bool:
+        program = self._live if name.startswith("live") else self._steady
+        stateless = name.endswith("records")
+        return bool(program.record_outputs if stateless else program.levels)
+
+    def _query(self, name: str, program: Program, live: bool) -> SiteQuery:
+        start = self._start_live if live else self._start_steady
+        return SiteQuery(name, lambda: start(name, program), self._spec.trigger_ms)
+
+    def keep_running(self) -> None:
+        for query in self._queries:
+            query.keep_running()
+
+    def status(self) -> JobStatus:
+        return JobStatus(self.name, tuple(query.status() for query in self._queries))
+
+    def needed(self) -> dict[str, int]:
+        """For every log it reads, the position it still needs; a log without one is all needed."""
+        lowest: dict[str, int] = {}
+        for query in self._queries:
+            streams = [s.stream for s in self._scans(query.name)]
+            positions = query.needed() or [None] * len(streams)
+            for stream, position in zip(streams, positions, strict=False):
+                if stream.provider == "mqtt":
+                    log = stream_log(stream)
+                    lowest[log] = min(lowest.get(log, 1 << 62), position or 0)
+        return lowest
+
+    def _scans(self, name: str) -> tuple[Any, ...]:
+        program = self._live if name.startswith("live") else self._steady
+        return program.record_scans if name.endswith("records") else program.scans
+
+    def stop(self) -> None:
+        for query in self._queries:
+            query.stop()
+
+    # ── starting queries ───────────────────────────────────────────────────────────────────────
+
+    def _start_steady(self, name: str, program: Program) -> StreamingQuery:
+        sink = AdaptiveSink.for_program(self._spark, program, self._spec.name)
+        inputs = self._inputs(program, sink)
+        compiled = compile_program(
+            self._spark, program, inputs, streaming=True, functions=self._spec.functions
+        )
+        trigger = {"processingTime": f"{self._spec.trigger_ms} milliseconds"}
+        if sink is not None:
+            rows = compiled.frames[name].writeStream
+            return self._run(name, rows.foreachBatch(sink.writer(self._spec.append)), trigger)
+        writer = self._to_logs(compiled, name, program).outputMode("append")
+        return self._run(name, writer, trigger)
+
+    def _start_live(self, name: str, program: Program) -> StreamingQuery:
+        inputs = self._inputs(program, None)
+        compiled = compile_live(self._spark, program, inputs, self._spec.functions)
+        writer = self._to_logs(compiled, name, program).outputMode("update").option("live", "true")
+        return self._run(name, writer, {"realTime": f"{self._spec.live_ms} milliseconds"})
+
+    def _to_logs(self, compiled: Compiled, name: str, program: Program) -> Any:
+        rows: DataFrame = outbound(compiled.frames[name], program, self._spec.name)
+        return rows.writeStream.format("fogline-log").option("path", str(self._spec.logs))
+
+    def _run(self, name: str, writer: Any, trigger: Mapping[str, str]) -> StreamingQuery:
+        folder = self._spec.checkpoints / name
+        context = self._spark.sparkContext
+        context.setLocalProperty("spark.scheduler.pool", self._spec.pool)
+        writer = writer.option("checkpointLocation", str(folder)).trigger(**trigger)
+        query: StreamingQuery = writer.queryName(f"{self._spec.name}/{name}").start()
+        return query
+
+    def _inputs(self, program: Program, sink: AdaptiveSink | None) -> dict[str, Input]:
+        streams = {s.stream.name: s.stream for s in (*program.scans, *program.record_scans)}
+        controls = {} if sink is None else sink.controls
+        return {
+            name: replace(self._input(stream), control=controls.get(name, ""))
+            for name, stream in streams.items()
+        }
+
+    def _input(self, stream: StreamSource) -> Input:
+        common = Input(
+            Path(),
+            tail=True,
+            flush=False,
+            max_bytes=self._spec.max_bytes,
+            rejects=self._spec.rejects,
+        )
+        if stream.provider == "mqtt":
+            return replace(common, path=self._spec.log_folder(stream_log(stream)), log=True)
+        if stream.provider == "file":
+            return replace(common, path=Path(str(stream.parameter("path"))).resolve())
+        raise UsageError(
+            f"stream {stream.name} comes from {stream.provider}, which a site cannot read"
+        )

@@ -1,0 +1,120 @@
+"""One Spark query of a job at a site: kept running, restarted from its checkpoint when it fails."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from fogline.model.sites import QueryStatus
+from fogline.spark.engine import told
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+_HEALTHY_SECONDS = 60.0
+"""A query that ran this long before it failed starts again without a long pause."""
+
+
+class SiteQuery:
+    """`start` makes and starts the query; it is called again after every failure."""
+
+    def __init__(self, name: str, start: Callable[[], StreamingQuery], trigger_ms: int) -> None:
+        self.name = name
+        self._start = start
+        self._trigger_ms = trigger_ms
+        self._query: StreamingQuery | None = None
+        self._problem = ""
+        self._pause = _FIRST_PAUSE
+        self._due = 0.0
+        self._started = 0.0
+
+    def keep_running(self) -> None:
+        """Starts the query if it does not run and its pause is over; called again and again."""
+        if self._query is not None and self._query.isActive:
+            return
+        if self._query is not None:
+            self._note(self._query.exception())
+            self._query = None
+        if time.monotonic() < self._due:
+            return
+        self._started = time.monotonic()
+        try:
+            self._query = self._start()
+        except PySparkException as error:
+            self._note(error)
+
+    def _note(self, error: BaseException | None) -> None:
+        self._problem = str(told(error)) if error is not None else "it was stopped"
+        healthy = time.monotonic() - self._started > _HEALTHY_SECONDS
+        self._pause = _FIRST_PAUSE if healthy else min(2 * self._pause, _LONGEST_PAUSE)
+        self._due = time.monotonic() + self._pause
+
+    def stop(self) -> None:
+        if self._query is not None:
+            self._query.stop()
+
+    def needed(self) -> list[int | None]:
+        """For every source, the log position from which the query would be restarted."""
+        progress = None if self._query is None else self._query.lastProgress
+        if progress is None:
+            return []
+        return [_position(source.startOffset) for source in progress.sources]
+
+    def status(self) -> QueryStatus:
+        progress = None if self._query is None else self._query.lastProgress
+        if self._query is None or not self._query.isActive:
+            return QueryStatus(self.name, "failed", self._problem)
+        if progress is None:
+            begun = bool(self._query.status["isTriggerActive"])
+            return QueryStatus(self.name, "running" if begun else "starting")
+        return self._measured(progress)
+
+    def _measured(self, progress: Any) -> QueryStatus:
+        sources = [s.metrics or {} for s in progress.sources]
+        states = progress.stateOperators
+        begun = _epoch_ms(progress.timestamp)
+        newest = (progress.eventTime or {}).get("max")
+        late_start = _previous_delay(self._query, self._trigger_ms)
+        return QueryStatus(
+            self.name,
+            "running",
+            batches=progress.batchId + 1,
+            rows_per_second=round(progress.processedRowsPerSecond, 1),
+            batch_ms=progress.batchDuration,
+            delay_ms=late_start,
+            latency_ms=0 if newest is None else begun + progress.batchDuration - _epoch_ms(newest),
+            state_rows=sum(s.numRowsTotal for s in states),
+            state_bytes=sum(s.memoryUsedBytes for s in states),
+            records=_sum(sources, "records"),
+            bad=_sum(sources, "bad"),
+            late=_sum(sources, "late"),
+            bytes=_sum(sources, "bytes"),
+            lag_bytes=_sum(sources, "lag"),
+        )
+
+
+def _sum(metrics: list[dict[str, str]], name: str) -> int:
+    return sum(int(m.get(name, 0)) for m in metrics)
+
+
+def _epoch_ms(text: str) -> int:
+    return round(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
+
+
+def _previous_delay(query: StreamingQuery | None, trigger_ms: int) -> int:
+    """How much later than a trigger interval after the one before the last batch began."""
+    recent = [] if query is None else query.recentProgress[-2:]
+    if len(recent) < 2 or not recent[0].numInputRows:
+        return 0
+    apart = _epoch_ms(recent[1].timestamp) - _epoch_ms(recent[0].timestamp)
+    return max(0, apart - max(trigger_ms, 1)) if recent[0].batchDuration > trigger_ms else 0
+
+
+def _position(offset: str | None) -> int | None:
+    """The position in an offset of the log source; nothing for other sources."""
+    files = (json.loads(offset or "null") or {}).get("files", {})
+    return int(files["log"]) if "log" in files else None

@@ -1,0 +1,124 @@
+"""Mosquitto as a child: it starts, ends with us, keeps its data, and explains why it does not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from fogline.agent import mosquitto as module
+from fogline.agent.mosquitto import Mosquitto, MosquittoOptions
+from fogline.broker import Message, Options, open_broker
+from fogline.errors import SetupError, UsageError
+from tests.broker.worlds import eventually, numbered, payloads, receive, send
+
+
+def gone(pid: int) -> bool:
+    """Ended; nobody may have collected its exit code yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def test_starting_and_stopping_are_repeatable(tmp_path: Path) -> None:
+    broker = Mosquitto(tmp_path)
+    broker.stop()
+    pid = broker.start().pid
+    assert broker.start().pid == pid
+    assert broker.running
+    broker.stop()
+    broker.stop()
+    assert not broker.running
+
+
+def test_it_keeps_port_and_data(tmp_path: Path) -> None:
+    options = Options(client_id="reader", persistent=True)
+    broker = Mosquitto(tmp_path).start()
+    port = broker.port
+    with open_broker(broker.url, options) as reader:
+        reader.connect()
+        reader.subscribe("x")
+    with open_broker(broker.url) as writer:
+        writer.connect()
+        send(writer, *numbered("x", 5))
+    broker.stop()
+    with Mosquitto(tmp_path, MosquittoOptions(port=port)), open_broker(broker.url, options) as back:
+        back.connect()
+        assert len(payloads(receive(back, 5))) == 5
+    assert broker.log.read_text().count("Client reader disconnected") == 2
+
+
+def test_it_listens_on_loopback_only(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="needs a user"):
+        MosquittoOptions(host="0.0.0.0")
+    text = module.configuration(MosquittoOptions(), 1883, tmp_path)
+    assert "listener 1883 127.0.0.1\n" in text
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(SetupError, match=f"port {port} is taken"):
+            Mosquitto(tmp_path, MosquittoOptions(port=port)).start()
+
+
+def test_a_reason_from_its_log(tmp_path: Path) -> None:
+    tls = module.ServerTls(tmp_path / "none.pem", tmp_path / "none.key")
+    with pytest.raises(SetupError, match="does not start") as caught:
+        Mosquitto(tmp_path, MosquittoOptions(tls=tls)).start()
+    assert "mosquitto.log" in str(caught.value)
+
+
+def test_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(module, "PLACES", str(tmp_path))
+    with pytest.raises(SetupError, match="apt-get install mosquitto"):
+        Mosquitto(tmp_path).start()
+
+
+def test_it_is_found_outside_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert module.find_mosquitto().endswith("/mosquitto")
+
+
+def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    code = (
+        "import sys, pathlib, fogline.agent.mosquitto as m\n"
+        "broker = m.Mosquitto(pathlib.Path(sys.argv[1])).start()\n"
+        "print(broker.pid, flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    parent = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    assert not gone(pid)
+    parent.kill()
+    parent.wait(10)
+    eventually(lambda: gone(pid))
+
+
+def test_it_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
+    broker = Mosquitto(tmp_path)
+    thread = threading.Thread(target=broker.start)
+    thread.start()
+    thread.join()
+    with open_broker(broker.url) as client:
+        client.connect()
+        send(client, Message("x", b"1"))
+    broker.stop()
+
+
+def test_a_broker_that_does_not_stop_is_killed(tmp_path: Path) -> None:
+    broker = Mosquitto(tmp_path).start()
+    os.kill(broker.pid, signal.SIGSTOP)
+    broker.stop(timeout=0.1)
+    assert not broker.running
+    assert gone(broker.pid)
