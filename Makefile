@@ -4,7 +4,7 @@ PYTHON := .venv/bin/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench bench-peers clean
+.PHONY: help setup demo test lint bench bench-peers bench-site kill-matrix clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,13 @@ bench: setup ## measure throughput and latency; ARGS go to the benchmark
 bench-peers: setup ## the same measurements beside other engines (a large download)
 	@scripts/setup-peers.sh
 	@$(PYTHON) bench/run.py --peers $(ARGS)
+
+bench-site: setup ## measure a live site: latency, the log beside a file, an idle site
+	@$(PYTHON) bench/site.py $(ARGS)
+	@$(PYTHON) bench/mqtt_receive.py
+
+kill-matrix: setup ## 100,000 readings while every process is killed again and again
+	@$(PYTHON) tests/agent/kill_matrix.py $(ARGS)
 
 clean: ## remove what was built and cached; .venv stays (rm -rf .venv to start from nothing)
 	@rm -rf build dist src/*.egg-info src/fogline/spark/*.jar

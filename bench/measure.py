@@ -15,8 +15,8 @@ from protocol import Checked
 from workloads import FLINK, SPARK, Subject, Workload
 
 _SHORT_WARM_UPS = 5
-_LONG_WARM_UPS = 2
-_LONG_SECONDS = 60.0
+_LONG_WARM_UPS = 3
+_LONG_SECONDS = 30.0
 """A pass that takes longer than this is not repeated: noise is small in it."""
 _TOLERANCE = 1e-6
 

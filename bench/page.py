@@ -40,8 +40,8 @@ are about.
   sink that keeps nothing. Starting the session is not timed. For Flink it is Flink's own account of
   the job, which leaves out its planning and the start of its cluster.
 - **Order**: every engine runs in a process of its own and is warm: five passes over a small part
-  of the events and three over all of them. Then all take turns, so that noise hits all alike; the
-  median of {repeats} passes counts. A pass of more than a minute is not repeated.
+  of the events and four over all of them. Then all take turns, so that noise hits all alike; the
+  median of {repeats} passes counts. A pass of more than half a minute is not repeated.
 - **Same results**: number and sum of the results (within 1e-6) must be the same for all engines, or
   the measurement counts as failed.
 - **Fogline** runs as `fogline run` does, in micro-batches with its default trigger; the row "with
@@ -49,7 +49,7 @@ are about.
 - **PySpark** parses only the fields it needs, with as many shuffle partitions as cores, RocksDB
   state with changelog checkpoints, and checkpoints in memory as Fogline has them. Where there are
   two ways to write it, both are measured and the better counts. Its batches are limited as
-  Fogline's are, to 256 MiB.
+  Fogline's are, to 1 GiB.
 {flink}- **Memory** is the peak resident memory of the process and its children, for information.
 
 ## Machine

@@ -41,7 +41,7 @@ NAMES = (*(w.name for w in WORKLOADS), CHECKING)
     show_default=True,
     help="Events of heavy workloads; light ones take five times as many.",
 )
-@click.option("--repeats", default=5, show_default=True, help="Timed passes; the median counts.")
+@click.option("--repeats", default=3, show_default=True, help="Timed passes; the median counts.")
 @click.option("--only", type=click.Choice(NAMES), multiple=True, help="Only this; may be repeated.")
 @click.option("--out", type=_FOLDER, help="Folder for results.json and logs.")
 @click.option("--cache", type=_FOLDER, help="Folder for the generated events.")

@@ -32,7 +32,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def settings(scratch: Path) -> Settings:
-    return Settings(engine="local[2]", memory="1g", partitions=2, scratch=scratch)
+    return Settings(engine="local[8]", memory="1g", partitions=2, scratch=scratch)
 
 
 @pytest.fixture(scope="session")

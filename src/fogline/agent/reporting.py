@@ -7,20 +7,34 @@ import json
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from fogline.agent import metrics
 from fogline.agent.brokers import broker_options
+from fogline.agent.config import SiteConfig
 from fogline.broker import Broker, BrokerError, Message, open_broker
 
-if TYPE_CHECKING:
-    from fogline.agent.site import Site
+
+class Reported(Protocol):
+    """What is reported about: a site."""
+
+    config: SiteConfig
+    folder: Path
+
+    @property
+    def broker_url(self) -> str: ...
+
+    @property
+    def tls(self) -> dict[str, str] | None: ...
+
+    def status(self) -> dict[str, Any]: ...
 
 
 class Reporter:
     """Metrics are best effort: a broker that is away misses them, and nothing waits for it."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Reported) -> None:
         self._site = site
         self._server: ThreadingHTTPServer | None = None
         self._broker: Broker | None = None
@@ -77,7 +91,7 @@ class Reporter:
         return [Message(topic, json.dumps(record).encode()) for topic, record in records]
 
 
-def _handler(site: Site) -> type[BaseHTTPRequestHandler]:
+def _handler(site: Reported) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             status = site.status()

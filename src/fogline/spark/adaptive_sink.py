@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fogline.model.sites import insight_log
 from fogline.plan.program import Program
-from fogline.spark.engine import collect
+from fogline.spark.collecting import collect
 from fogline.spark.sampling import LiveSampling
 
 Append = Callable[[str, int, Sequence[bytes]], None]

@@ -15,17 +15,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from fogline.errors import DataError, FoglineError, SetupError
+from fogline.errors import FoglineError, SetupError
 from fogline.model.results import Account, Result, StreamCount
 from fogline.plan.program import Program
+from fogline.spark.collecting import collect
 from fogline.spark.columns import Functions, no_functions
 from fogline.spark.compile import compile_program
+from fogline.spark.failures import told
 from fogline.spark.sampling import LiveSampling
 from fogline.spark.scan import Input
 from fogline.spark.session import engine_alive
@@ -55,15 +55,6 @@ def run_batch(
         total += len(results)
         on_results(results)
     return total
-
-
-def collect(frame: DataFrame) -> list[Result]:
-    """The results of one batch, ordered by window, insight and key."""
-    value = F.coalesce(F.col("text"), F.col("value").cast("string")).alias("shown")
-    table: pa.Table = frame.select("insight", "end", "key", value, "record", "fraction").toArrow()
-    table = table.sort_by([("end", "ascending"), ("insight", "ascending"), ("key", "ascending")])
-    columns = [column.to_pylist() for column in table.columns]
-    return [Result(*row) for row in zip(*columns, strict=True)]
 
 
 class StreamRun:
@@ -182,11 +173,3 @@ class StreamRun:
             for query in self._queries.values():
                 query.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def told(error: BaseException) -> DataError:
-    """Spark's failure in one line: the innermost cause, without the stack."""
-    text = str(error)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by:")]
-    return DataError((causes[-1] if causes else lines[0] if lines else text)[:500])

@@ -34,7 +34,7 @@ class Input:
     path: Path
     format: str | None = None
     tail: bool = False
-    max_bytes: int | None = 256 << 20
+    max_bytes: int | None = 1 << 30
     """At most this many bytes a batch, in whole messages."""
     rejects: Path | None = None
     flush: bool = True

@@ -137,17 +137,21 @@ class SiteJob:
         if sink is not None:
             rows = compiled.frames[name].writeStream
             return self._run(name, rows.foreachBatch(sink.writer(self._spec.append)), trigger)
-        writer = self._to_logs(compiled, name, program).outputMode("append")
+        writer = self._to_logs(compiled, name, program, live=False).outputMode("append")
         return self._run(name, writer, trigger)
 
     def _start_live(self, name: str, program: Program) -> StreamingQuery:
         inputs = self._inputs(program, None)
         compiled = compile_live(self._spark, program, inputs, self._spec.functions)
-        writer = self._to_logs(compiled, name, program).outputMode("update").option("live", "true")
-        return self._run(name, writer, {"realTime": f"{self._spec.live_ms} milliseconds"})
+        writer = self._to_logs(compiled, name, program, live=True).outputMode("update")
+        return self._run(
+            name, writer.option("live", "true"), {"realTime": f"{self._spec.live_ms} milliseconds"}
+        )
 
-    def _to_logs(self, compiled: Compiled, name: str, program: Program) -> Any:
+    def _to_logs(self, compiled: Compiled, name: str, program: Program, live: bool) -> Any:
         rows: DataFrame = outbound(compiled.frames[name], program, self._spec.name)
+        if live and not str(self._spark.sparkContext.master).startswith("local"):
+            rows = rows.repartition(1)  # a log has one writer at a time, also on several machines
         return rows.writeStream.format("fogline-log").option("path", str(self._spec.logs))
 
     def _run(self, name: str, writer: Any, trigger: Mapping[str, str]) -> StreamingQuery:

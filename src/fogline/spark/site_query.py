@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fogline.model.sites import QueryStatus
-from fogline.spark.engine import told
+from fogline.spark.failures import told
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _HEALTHY_SECONDS = 60.0

@@ -6,6 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
+_FRUGAL = (
+    "-Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -XX:G1PeriodicGCInterval=30000 "
+    "-XX:ReservedCodeCacheSize=160m"
+)
+"""A site may be a small machine: what an idle engine does not need goes back to the system."""
+
 
 def pool_name(salience: int) -> str:
     return f"salience-{salience}"
@@ -17,6 +23,7 @@ def site_settings(saliences: Iterable[int], folder: Path) -> dict[str, str]:
     file = folder / "pools.xml"
     file.write_text(pools_xml(saliences), encoding="utf-8")
     return {
+        "spark.driver.defaultJavaOptions": _FRUGAL,
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": file.as_uri(),
         "spark.sql.streaming.realTimeMode.allowlistCheck": "false",

@@ -44,5 +44,10 @@ final class LiveRows implements DataWriter<InternalRow> {
     public void abort() {}
 
     @Override
-    public void close() {}
+    public void close() throws IOException {
+        for (SharedLog log : logs.values()) {
+            log.release();
+        }
+        logs.clear();
+    }
 }

@@ -57,11 +57,20 @@ record LogWrite(String root, String query, boolean live) implements StreamingWri
         long source = source();
         logs.forEach((log, records) -> {
             try {
-                SharedLog.of(root, log).commit(source, epoch, records);
+                commit(log, source, epoch, records);
             } catch (IOException e) {
                 throw new UncheckedIOException(e.getMessage(), e);
             }
         });
+    }
+
+    private void commit(String log, long source, long epoch, RecordList records) throws IOException {
+        SharedLog shared = SharedLog.of(root, log);
+        try {
+            shared.commit(source, epoch, records);
+        } finally {
+            shared.release();
+        }
     }
 
     @Override

@@ -26,13 +26,15 @@ final class SharedLog {
     private long written;
     private IOException failure;
     private Thread flusher;
+    private int users;
+    private boolean closing;
 
     private SharedLog(Path folder, String log) throws IOException {
         this.folder = folder;
         writer = new LogWriter(folder, log);
     }
 
-    /** The log below {@code root}, opened when it is asked for first; it stays open. */
+    /** The log below {@code root}; it is open until everyone who asked for it has {@link #release}d it. */
     static SharedLog of(String root, String log) throws IOException {
         Path folder = LogFolder.of(Path.of(root), log);
         synchronized (OPEN) {
@@ -41,7 +43,29 @@ final class SharedLog {
                 found = new SharedLog(folder, log);
                 OPEN.put(folder, found);
             }
+            found.users++;
             return found;
+        }
+    }
+
+    /** Lets the log go; the last one closes it, so that another process may write it. */
+    void release() throws IOException {
+        synchronized (OPEN) {
+            if (--users > 0) {
+                return;
+            }
+            OPEN.remove(folder);
+            end();
+            writer.close();
+        }
+    }
+
+    /** Everything handed over is written, or has failed; then the thread ends. */
+    private synchronized void end() {
+        closing = true;
+        notifyAll();
+        while (flusher != null) {
+            await();
         }
     }
 
@@ -96,6 +120,9 @@ final class SharedLog {
     private void run() {
         while (true) {
             RecordList taken = take();
+            if (taken == null) {
+                return;
+            }
             try {
                 writeAll(taken);
                 note(taken.size(), null);
@@ -106,9 +133,15 @@ final class SharedLog {
         }
     }
 
+    /** What waits, as soon as something does; null when nothing will any more. */
     private synchronized RecordList take() {
-        while (waiting.size() == 0) {
+        while (waiting.size() == 0 && !closing) {
             await();
+        }
+        if (waiting.size() == 0) {
+            flusher = null;
+            notifyAll();
+            return null;
         }
         RecordList taken = waiting;
         waiting = new RecordList();

@@ -1,0 +1,317 @@
+"""A live site measured: latency from MQTT to MQTT, the log beside a file, an idle site.
+
+python bench/site.py [latency] [log] [idle]
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import matplotlib as mpl
+import paho.mqtt.client as paho
+import psutil
+from paho.mqtt.enums import CallbackAPIVersion
+from rich.console import Console
+
+mpl.use("Agg")
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+
+import data  # noqa: E402
+import matplotlib.pyplot as plt  # noqa: E402
+
+from fogline.log import SiteLog  # noqa: E402
+from tests.agent.kit import AgentProcess  # noqa: E402
+
+SENSORS = 788
+PARTS = ("latency", "log", "idle", "load")
+STREAM = (
+    's = STREAM FROM mqtt(topic="s/+", format="json", time="t", lateness="200 ms", '
+    'schema="sensor string, x double");\n'
+)
+QUERIES = {
+    "real time": STREAM + "v = COMPUTE AVG(x, 10 s) BY sensor;",
+    "micro-batch": STREAM + "v = COMPUTE AVG(x, 1 s) BY sensor EVERY 1 s;",
+}
+console = Console(highlight=False)
+
+
+@click.command()
+@click.argument("parts", nargs=-1, type=click.Choice(PARTS))
+@click.option("--rate", default=5000, show_default=True, help="Readings a second for the latency.")
+@click.option("--seconds", default=60.0, show_default=True, help="How long latency is measured.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for results and the plot.")
+def main(parts: tuple[str, ...], rate: int, seconds: float, out: Path | None) -> None:
+    found: dict[str, Any] = {}
+    for part in parts or PARTS:
+        run = {"latency": lambda: latency(rate, seconds), "log": log, "idle": idle, "load": load}
+        found[part] = run[part]()
+        console.print(part, json.dumps({k: v for k, v in found[part].items() if k != "samples"}))
+    if out:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "site.json").write_text(json.dumps(found), encoding="utf-8")
+        if "latency" in found:
+            plot(found["latency"]["samples"], out / "latency.png")
+
+
+# ── latency ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def latency(rate: int, seconds: float) -> dict[str, Any]:
+    """From a sensor's publish to a subscriber's receive, windowed average by sensor."""
+    samples = {mode: _latency(query, rate, seconds) for mode, query in QUERIES.items()}
+    shown: dict[str, Any] = {mode: percentiles(values) for mode, values in samples.items()}
+    live, steady = shown["real time"]["p50_ms"], shown["micro-batch"]["p50_ms"]
+    return shown | {"times_lower_p50": round(steady / live, 1), "samples": samples}
+
+
+def _latency(query: str, rate: int, seconds: float) -> list[float]:
+    with site({"q": query}) as agent, subscriber(agent, "insights/q/v") as received:
+        stop = threading.Event()
+        thread = threading.Thread(target=produce, args=(agent.mqtt_port, rate, stop), daemon=True)
+        thread.start()
+        time.sleep(20)  # the warm-up of Spark's code is no part of it
+        received.clear()
+        time.sleep(seconds)
+        stop.set()
+        thread.join()
+        return [(at - _newest(payload)) * 1000 for at, payload in list(received)]
+
+
+def _newest(payload: bytes) -> float:
+    """The time up to which the result knows readings: in real time that of the reading itself."""
+    return datetime.fromisoformat(json.loads(payload)["window"]["end"]).timestamp()
+
+
+def produce(port: int, rate: int, stop: threading.Event) -> None:
+    client = connected(port)
+    begun, sent = time.time(), 0
+    while not stop.is_set():
+        now = time.time()
+        for _ in range(int((now - begun) * rate) - sent):
+            n = sent % SENSORS
+            reading = {"sensor": f"s{n}", "x": n / 10, "t": int(now * 1000), "n": sent}
+            client.publish(f"s/{n}", json.dumps(reading), qos=0)
+            sent += 1
+        time.sleep(0.001)
+    client.disconnect()
+
+
+def connected(port: int) -> paho.Client:
+    client = paho.Client(CallbackAPIVersion.VERSION2)
+    client.connect("127.0.0.1", port)
+    client.loop_start()
+    return client
+
+
+@contextmanager
+def subscriber(agent: AgentProcess, topic: str) -> Iterator[list[tuple[float, bytes]]]:
+    received: list[tuple[float, bytes]] = []
+    client = connected(agent.mqtt_port)
+    client.on_message = lambda _c, _u, message: received.append((time.time(), message.payload))
+    client.subscribe(topic, qos=0)
+    try:
+        yield received
+    finally:
+        client.disconnect()
+
+
+@contextmanager
+def site(queries: dict[str, str]) -> Iterator[AgentProcess]:
+    with tempfile.TemporaryDirectory(prefix="fogline-bench-") as folder:
+        agent = AgentProcess(Path(folder), queries)
+        agent.start()
+        try:
+            agent.wait_healthy()
+            yield agent
+        finally:
+            agent.end()
+
+
+def percentiles(values: list[float]) -> dict[str, float]:
+    ordered = sorted(values)
+    at: Callable[[float], float] = lambda q: round(ordered[int(q * (len(ordered) - 1))], 1)  # noqa: E731
+    return {"n": len(ordered), "p50_ms": at(0.5), "p95_ms": at(0.95), "p99_ms": at(0.99)}
+
+
+def plot(samples: dict[str, list[float]], path: Path) -> None:
+    figure, panel = plt.subplots(figsize=(7, 3.2), layout="constrained")
+    for (mode, values), colour in zip(samples.items(), ("#0b7a75", "#d9822b"), strict=True):
+        ordered = sorted(values)
+        share = [i / len(ordered) for i in range(len(ordered))]
+        panel.plot(ordered, share, label=mode, color=colour)
+    panel.set_xscale("log")
+    panel.set_xlabel("milliseconds from publish to receive")
+    panel.set_ylabel("share of results")
+    panel.grid(alpha=0.3)
+    panel.legend()
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
+# ── the log beside a file ────────────────────────────────────────────────────────────────────────
+
+
+def log(events: int = 2_000_000) -> dict[str, Any]:
+    """Records a second through the source from a log: raw, and into a tumbling average."""
+    from workloads import insights
+
+    from fogline.plan.build import plan_text
+    from fogline.plan.program import lower
+    from fogline.plan.rules import optimise
+    from fogline.settings import load
+    from fogline.spark.compile import compile_program
+    from fogline.spark.scan import Input
+    from fogline.spark.session import open_session
+
+    made = data.make(events, 10_000, data.default_cache())
+    spark = open_session(load(), "fogline-bench")
+    program = lower(optimise(plan_text(insights("tumbling", "typed")))[0])
+    with tempfile.TemporaryDirectory(prefix="fogline-bench-") as folder:
+        store = _as_log(made, Path(folder))
+
+        def raw() -> None:
+            fields = '[{"name": "_raw", "type": "string"}]'
+            reader = spark.read.format("fogline").option("format", "json").option("log", "true")
+            frame = reader.option("fields", fields).option("splitBytes", 32 << 20).load(str(store))
+            frame.write.format("noop").mode("overwrite").save()
+
+        def tumbling(given: Input) -> Callable[[], None]:
+            def run() -> None:
+                inputs = {scan.stream.name: given for scan in program.scans}
+                compiled = compile_program(spark, program, inputs, streaming=False)
+                frame = compiled.frames["windows"].select("insight", "key", "value", "count")
+                frame.write.format("noop").mode("overwrite").save()
+
+            return run
+
+        from_log, from_file = tumbling(Input(store, log=True)), tumbling(Input(made.events))
+        runs = {"raw": raw, "from_log": from_log, "from_file": from_file}
+        times: dict[str, list[float]] = {name: [] for name in runs}
+        for number in range(12):
+            for name, run in runs.items():
+                begun = time.perf_counter()
+                run()
+                if number >= 5:
+                    times[name].append(time.perf_counter() - begun)
+    spark.stop()
+    middle = {name: sorted(values)[len(values) // 2] for name, values in times.items()}
+    return {
+        "raw_per_second": round(events / middle["raw"]),
+        "tumbling_from_log_per_second": round(events / middle["from_log"]),
+        "tumbling_from_file_per_second": round(events / middle["from_file"]),
+        "log_to_file": round(middle["from_file"] / middle["from_log"], 2),
+    }
+
+
+def _as_log(made: data.DataSet, folder: Path) -> Path:
+    store = SiteLog(folder)
+    with store.writer("events") as writer:
+        for part in sorted(made.events.iterdir()):
+            lines = part.read_bytes().splitlines()
+            for start in range(0, len(lines), 2000):
+                writer.append([("events", line) for line in lines[start : start + 2000]])
+                writer.commit()
+    return store.folder("events")
+
+
+# ── an idle site ─────────────────────────────────────────────────────────────────────────────────
+
+
+def idle(seconds: float = 60.0) -> dict[str, Any]:
+    """Memory and processor time of a site with one job and nothing to do."""
+    with site({"q": STREAM + "v = COMPUTE AVG(x, 10 s) BY sensor EVERY 10 s;"}) as agent:
+        time.sleep(30)
+        before = _processor(agent)
+        time.sleep(seconds)
+        used = _processor(agent) - before
+        assert agent.process
+        processes = psutil.Process(agent.process.pid).children(True)
+        everyone = [psutil.Process(agent.process.pid), *processes]
+        shares = {f"{p.name()} {p.pid}": round(p.memory_info().rss / 2**20) for p in everyone}
+    return {
+        "memory_mib": sum(shares.values()),
+        "processes_mib": shares,
+        "core_percent": round(100 * used / seconds, 1),
+    }
+
+
+# ── an hour's readings ───────────────────────────────────────────────────────────────────────────
+
+
+def load(readings: int = 3_600_000) -> dict[str, Any]:
+    """An hour at 1,000 a second, as fast as it goes: rates, and whether memory stays as it is."""
+    query = STREAM + "v = COMPUTE AVG(x, 60 s) BY sensor EVERY 10 s;"
+    with site({"q": query}) as agent:
+        begun = time.monotonic()
+        thread = threading.Thread(target=_pour, args=(agent.mqtt_port, readings), daemon=True)
+        thread.start()
+        memory: list[tuple[float, int]] = []
+        while not _is_through(agent, readings):
+            memory.append((time.monotonic() - begun, _resident(agent)))
+            console.print(f"{memory[-1][0]:6.0f} s  {memory[-1][1]} MiB  {_progress(agent)}")
+            time.sleep(5)
+        seconds = time.monotonic() - begun
+    half = [m for at, m in memory if at > seconds / 2] or [0]
+    return {
+        "readings": readings,
+        "seconds": round(seconds, 1),
+        "per_second": round(readings / seconds),
+        "memory_mib_middle": half[0],
+        "memory_mib_most_after": max(half),
+        "memory_mib_end": half[-1],
+    }
+
+
+def _pour(port: int, readings: int) -> None:
+    command = ["mosquitto_pub", "-p", str(port), "-t", "s/all", "-q", "1", "-l"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as client:
+        assert client.stdin
+        start = 1_735_689_600_000
+        for first in range(0, readings, 1000):
+            lines = [
+                f'{{"sensor":"s{n % SENSORS}","x":{n % 97},"t":{start + n},"n":{n}}}\n'
+                for n in range(first, first + 1000)
+            ]
+            client.stdin.write("".join(lines).encode())
+
+
+def _is_through(agent: AgentProcess, readings: int) -> bool:
+    queries = [q for j in agent.status()["engine"].get("jobs", []) for q in j["queries"]]
+    return bool(queries) and min(q["records"] for q in queries) >= readings
+
+
+def _progress(agent: AgentProcess) -> str:
+    status = agent.status()
+    taken = sum(s["messages"] for s in status["ingest"].get("subscriptions", []))
+    queries = [q for j in status["engine"].get("jobs", []) for q in j["queries"]]
+    done = min((q["records"] for q in queries), default=0)
+    return f"{taken:,} taken in, {done:,} computed"
+
+
+def _resident(agent: AgentProcess) -> int:
+    assert agent.process
+    top = psutil.Process(agent.process.pid)
+    return round(sum(p.memory_info().rss for p in [top, *top.children(True)]) / 2**20)
+
+
+def _processor(agent: AgentProcess) -> float:
+    assert agent.process
+    top = psutil.Process(agent.process.pid)
+    times = [p.cpu_times() for p in [top, *top.children(True)]]
+    return sum(t.user + t.system for t in times)
+
+
+if __name__ == "__main__":
+    main()

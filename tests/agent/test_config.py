@@ -1,0 +1,87 @@
+"""The site's configuration: defaults, and a clear word about everything that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fogline.agent.config import read_config
+from fogline.errors import FoglineError, UsageError
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "site.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_two_lines_are_enough(tmp_path: Path) -> None:
+    config = read_config(write(tmp_path, "site: north\njobs: [city.ins]\n"))
+    assert config.site == "north"
+    assert config.folder == tmp_path / "north"
+    assert [(job.name, job.query) for job in config.jobs] == [("city", tmp_path / "city.ins")]
+    assert config.broker.url is None
+    assert config.engine == "local[*]"
+
+
+def test_everything_can_be_said(tmp_path: Path) -> None:
+    text = """
+site: north
+folder: data
+jobs: [{name: heat, query: q/a.ins}, b.ins]
+broker: {url: "mqtts://host:8883", user: u, password_file: secret, ca: ca.pem}
+retention: {hours: 2, megabytes: 100}
+engine: spark://host:7077
+memory: 2g
+trigger_ms: 200
+http_port: 8080
+metrics_seconds: 1
+min_free_megabytes: 10
+"""
+    config = read_config(write(tmp_path, text))
+    assert config.folder == tmp_path / "data"
+    assert [job.name for job in config.jobs] == ["heat", "b"]
+    assert config.broker.password_file == tmp_path / "secret"
+    assert config.retention.hours == 2.0
+    assert (config.trigger_ms, config.http_port) == (200, 8080)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "expected names and values"),
+        ("[1, 2]", "expected names and values"),
+        ("jobs: []", "'site' must be"),
+        ("site: 3", "'site' must be"),
+        ("site: a\ncolour: red", "unknown colour"),
+        ("site: a\nbroker: {prot: 1}", "unknown prot"),
+        ("site: a\nbroker: 1883", "expected names and values"),
+        ("site: a\nbroker: {port: many}", "'many', not a whole number"),
+        ("site: a\nbroker: {port: -1}", "-1, not a whole number"),
+        ("site: a\nretention: {hours: 0}", "0, not a number above 0"),
+        ("site: a\nengine: 4", "4, not a text"),
+        ("site: a\ntrigger_ms: true", "True, not a whole number"),
+        ("site: a\njobs: city.ins", "must be a list"),
+        ("site: a\njobs: [{name: x}]", "needs 'query'"),
+        ("site: a\njobs: [{query: x.ins, name: a/b}]", "part of a topic"),
+        ("site: [", "is not YAML"),
+        ("site: !!python/object/apply:os.system ['true']", "is not YAML"),
+        ("? {a: 1}\n: 2", "is not YAML"),
+    ],
+)
+def test_what_is_wrong_is_told(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_config(write(tmp_path, text))
+    assert told in str(caught.value)
+
+
+def test_hostile_files(tmp_path: Path) -> None:
+    deep = write(tmp_path, "site: " + "[" * 5000)
+    with pytest.raises(FoglineError):
+        read_config(deep)
+    deep.write_bytes(b"\xff\xfe\x00site")
+    with pytest.raises(FoglineError):
+        read_config(deep)
+    with pytest.raises(FoglineError, match="cannot be read"):
+        read_config(tmp_path / "none.yaml")

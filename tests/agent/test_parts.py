@@ -1,0 +1,150 @@
+"""The small parts of an agent: memory of messages, metrics, rejects, pools, processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import psutil
+import pytest
+
+from fogline.agent.children import Child
+from fogline.agent.metrics import broker_metrics, job_metrics, node_metrics, prometheus
+from fogline.agent.recent import Recent
+from fogline.agent.rejects import RejectMover
+from fogline.log import SiteLog
+from fogline.spark.site_session import pools_xml
+from tests.agent.kit import payloads, wait_for
+
+
+def test_recent_knows_what_it_saw() -> None:
+    recent = Recent(3)
+    assert recent.is_new("a", b"1")
+    assert not recent.is_new("a", b"1")
+    assert recent.is_new("b", b"1")
+    recent.note([("c", b"1"), ("d", b"1")])
+    assert not recent.is_new("c", b"1")
+    assert recent.is_new("a", b"1"), "only the last three are remembered"
+
+
+def test_recent_takes_any_topic_and_payload() -> None:
+    recent = Recent()
+    long = "é" * 5000
+    assert recent.is_new(long, b"")
+    assert not recent.is_new(long, b"")
+    assert recent.is_new(long + "x", b"")
+
+
+def test_pools_weigh_by_salience() -> None:
+    root = ElementTree.fromstring(pools_xml([1, 9, 9, 0]))
+    weights = {p.get("name"): p.findtext("weight") for p in root}
+    assert weights == {"salience-0": "1", "salience-1": "1", "salience-9": "9"}
+
+
+STATUS: dict[str, Any] = {
+    "site": 'no"rth',
+    "healthy": True,
+    "ingest": {
+        "state": "running",
+        "restarts": 1,
+        "subscriptions": [{"pattern": "a/#", "messages": 5, "repeated": 1, "bytes": 99}],
+    },
+    "engine": {
+        "state": "running",
+        "jobs": [{"name": "j", "queries": [{"name": "windows", "lag_bytes": 7, "problem": ""}]}],
+    },
+    "publish": {"state": "running", "topics": [{"topic": "t", "messages": 2, "lag": 0}]},
+    "broker": {"state": "restarting"},
+}
+
+
+def test_prometheus_text(tmp_path: Path) -> None:
+    lines = prometheus(STATUS, node_metrics("north", tmp_path)).splitlines()
+    assert 'fogline_healthy{site="no\\"rth"} 1' in lines
+    assert 'fogline_ingest_messages{site="no\\"rth",pattern="a/#"} 5' in lines
+    assert 'fogline_job_lag_bytes{site="no\\"rth",job="j",query="windows"} 7' in lines
+    assert 'fogline_process_up{site="no\\"rth",process="broker"} 0' in lines
+    assert any(line.startswith("fogline_node_cpu_percent{") for line in lines)
+
+
+def test_metrics_are_flat_records(tmp_path: Path) -> None:
+    (job,) = job_metrics("north", STATUS)
+    assert (job["site"], job["job"], job["query"], job["lag_bytes"]) == ("north", "j", "windows", 7)
+    node = node_metrics("north", tmp_path)
+    assert node["disk_free_bytes"] > 0
+    assert broker_metrics("north", {}) is None
+    seen = {"$SYS/broker/clients/connected": "3"}
+    assert broker_metrics("north", seen)["clients_connected"] == 3.0  # type: ignore[index]
+
+
+def test_rejects_become_messages(tmp_path: Path) -> None:
+    folder = tmp_path / "rejects"
+    folder.mkdir()
+    rows = [
+        {"stream": "s", "kind": "bad", "reason": "not JSON", "record": "x"},
+        {"stream": "s", "kind": "late", "reason": "old", "record": "y"},
+    ]
+    text = "\n".join(map(json.dumps, rows)) + "\n"
+    (folder / "s-log-0-9.ndjson").write_text(text, encoding="utf-8")
+    (folder / ".s-log-9-12.ndjson.tmp").write_text("unfinished", encoding="utf-8")
+    site = SiteLog(tmp_path / "log", min_free_bytes=0)
+    mover = RejectMover("j", folder, site)
+    assert mover.move() == 2
+    assert mover.move() == 0
+    with site.reader("bad/j/s") as bad, site.reader("late/j/s") as late:
+        assert [json.loads(p)["record"] for p in payloads(bad)] == ["x"]
+        assert [json.loads(p)["record"] for p in payloads(late)] == ["y"]
+    assert [p.name for p in folder.iterdir()] == [".s-log-9-12.ndjson.tmp"]
+
+
+# ── processes ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    (tmp_path / "echo_child.py").write_text(
+        "from fogline.agent.children import child_config, parent_gone, tell\n"
+        "config = child_config()\n"
+        "tell({'state': 'running', 'config': config})\n"
+        "parent_gone().wait(60)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    made = Child("echo", "echo_child", lambda: {"n": 1}, tmp_path / "echo.log")
+    yield made
+    made.wait(0)
+
+
+def running(child: Child) -> bool:
+    child.keep_running()
+    return child.status.get("state") == "running"
+
+
+def test_a_child_is_told_tells_and_ends(child: Child) -> None:
+    wait_for(lambda: running(child), 20, "running child")
+    assert child.status["config"] == {"n": 1}
+    process = psutil.Process(child.pid)
+    child.ask_to_end()
+    child.wait(10)
+    assert not process.is_running()
+
+
+def test_a_child_that_dies_is_started_again(child: Child) -> None:
+    wait_for(lambda: running(child), 20, "running child")
+    first = child.pid
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: running(child) and child.pid != first, 20, "new child")
+    assert child.restarts == 1
+
+
+def test_a_child_that_hangs_is_killed(child: Child) -> None:
+    wait_for(lambda: running(child), 20, "running child")
+    process = psutil.Process(child.pid)
+    os.kill(child.pid, signal.SIGSTOP)
+    child.ask_to_end()
+    child.wait(0.2)
+    assert not process.is_running()

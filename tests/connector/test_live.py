@@ -1,0 +1,137 @@
+"""Real time: insights without EVERY, from a log through Spark's real-time mode into a log."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fogline.log import LogWriter, SiteLog
+from fogline.plan.build import plan_text
+from fogline.plan.rules import optimise
+from fogline.spark.site_job import JobSpec, SiteJob
+
+BASE = 1_700_000_000_000
+STREAM = (
+    's = STREAM FROM mqtt(topic="in", format="json", time="t", schema="room string, x double");\n'
+)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> SiteLog:
+    return SiteLog(tmp_path / "log", min_free_bytes=0)
+
+
+@pytest.fixture
+def writer(site: SiteLog) -> Iterator[LogWriter]:
+    with site.writer("in") as writer:
+        yield writer
+
+
+@pytest.fixture
+def start(spark: SparkSession, site: SiteLog, tmp_path: Path) -> Iterator[Callable[[str], SiteJob]]:
+    for name in ("allowlistCheck", "asyncProgressTrackingByDefault.enabled"):
+        spark.conf.set(f"spark.sql.streaming.realTimeMode.{name}", "false")
+    started: list[SiteJob] = []
+
+    def run(text: str) -> SiteJob:
+        plan, _ = optimise(plan_text(STREAM + text))
+        spec = JobSpec(
+            name="job", plan=plan, text=text, folder=tmp_path / "job", logs=site.root,
+            log_folder=site.folder, append=lambda *_: None, live_ms=5000,
+        )  # fmt: skip
+        job = SiteJob(spark, spec)
+        job.keep_running()
+        started.append(job)
+        return job
+
+    yield run
+    for job in started:
+        job.stop()
+
+
+def send(writer: LogWriter, *readings: tuple[str, float, int]) -> None:
+    rows = [{"room": room, "x": x, "t": BASE + t} for room, x, t in readings]
+    writer.append([("in", json.dumps(row).encode()) for row in rows])
+    writer.commit()
+
+
+def results(site: SiteLog, insight: str, count: int) -> list[dict[str, Any]]:
+    """The results of an insight, once there are so many."""
+    deadline = time.monotonic() + 60
+    found: list[dict[str, Any]] = []
+    with site.reader(f"insights/job/{insight}") as reader:
+        position = 0
+        while len(found) < count and time.monotonic() < deadline:
+            if reader.wait(position, 0.1):
+                records, position = reader.read(position)
+                found += [json.loads(payload) for _, payload in records]
+    assert len(found) >= count, found
+    return found
+
+
+def test_every_reading_gives_the_window_up_to_it(
+    start: Callable, writer: LogWriter, site: SiteLog
+) -> None:
+    start("avg = COMPUTE AVG(x, 10 s) BY room;")
+    send(writer, ("a", 1, 0), ("a", 3, 5000), ("b", 7, 6000), ("a", 8, 9000), ("a", 10, 12_000))
+    found = results(site, "avg", 5)
+    by_room = {r: [x["value"] for x in found if x["keys"]["room"] == r] for r in ("a", "b")}
+    assert by_room == {"a": [1.0, 2.0, 4.0, 7.0], "b": [7.0]}
+    assert found[0]["count"] == 1
+
+
+def test_running_functions_and_records(start: Callable, writer: LogWriter, site: SiteLog) -> None:
+    start(
+        "n = COMPUTE RUNNING_COUNT(x) BY room;\n"
+        "hot = COMPUTE x BY room WHEN > 5;\n"
+        "step = COMPUTE DIFF(x) BY room;"
+    )
+    send(writer, ("a", 1, 0), ("a", 9, 1000), ("a", 6, 2000))
+    assert [r["value"] for r in results(site, "n", 3)] == [1, 2, 3]
+    assert [r["value"] for r in results(site, "hot", 2)] == [9, 6]
+    assert [r["value"] for r in results(site, "step", 2)] == [8, -3]
+
+
+def test_a_straggler_counts_as_of_the_newest(
+    start: Callable, writer: LogWriter, site: SiteLog
+) -> None:
+    start("total = COMPUTE SUM(x, 10 s) BY room;")
+    send(writer, ("a", 1, 0), ("a", 2, 9000), ("a", 4, 5000))
+    found = results(site, "total", 3)
+    assert [r["value"] for r in found] == [1, 3, 7]
+    assert found[2]["window"]["end"] == found[1]["window"]["end"]
+
+
+def test_commands_go_to_the_topic_of_their_key(
+    start: Callable, writer: LogWriter, site: SiteLog
+) -> None:
+    start('hot = COMPUTE x BY room WHEN > 5 TO mqtt(topic="cmd/{room}/fan");')
+    send(writer, ("a", 9, 0), ("b/#", 8, 0))
+    results(site, "hot", 2)
+    with site.reader("to/job/hot") as reader:
+        assert reader.wait(0, 30)
+        records, _ = reader.read(0)
+    assert {topic for topic, _ in records} == {"cmd/a/fan", "cmd/b__/fan"}
+
+
+def test_goes_on_after_a_restart_with_its_state(
+    start: Callable, writer: LogWriter, site: SiteLog
+) -> None:
+    text = "n = COMPUTE RUNNING_COUNT(x) BY room;"
+    job = start(text)
+    send(writer, *[("a", 1.0, n) for n in range(100)])
+    results(site, "n", 100)
+    job.stop()
+    send(writer, *[("a", 1.0, 100 + n) for n in range(100)])
+    start(text)
+    deadline = time.monotonic() + 60
+    last = 0.0
+    while last < 200 and time.monotonic() < deadline:
+        last = results(site, "n", 1)[-1]["value"]
+    assert last == 200
