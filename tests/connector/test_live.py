@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,8 +13,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fogline.log import LogWriter, SiteLog
+from fogline.model.results import Result
 from fogline.plan.build import plan_text
+from fogline.plan.program import lower
 from fogline.plan.rules import optimise
+from fogline.spark.engine import run_batch
+from fogline.spark.scan import Input
 from fogline.spark.site_job import JobSpec, SiteJob
 
 BASE = 1_700_000_000_000
@@ -135,3 +140,37 @@ def test_goes_on_after_a_restart_with_its_state(
     while last < 200 and time.monotonic() < deadline:
         last = results(site, "n", 1)[-1]["value"]
     assert last == 200
+
+
+FUNCTIONS = [
+    "RUNNING_MEAN(x)", "RUNNING_STD(x)", "DIFF(x)", "EWMA[0.3](x)", "PEWMA[0.4](x)",
+    "KALMAN[0.01, 0.5](x)", "MEDIAN(x, 5 EVENTS)", "AVG(x, 10 s)", "SDEV(x, 10 s)", "MAX(x, 10 s)",
+    "COUNT(x, 10 s)", "FIRST(x, 10 s)", "SLOPE(x, 10 s)", "SUM(x, 5 s, 5 s)", "MEDIAN(x, 10 s)",
+    "AVG(x, 10 s) - RUNNING_MEAN(x)",
+]  # fmt: skip
+
+
+def test_real_time_gives_what_a_batch_gives(
+    start: Callable, writer: LogWriter, site: SiteLog, spark: SparkSession, tmp_path: Path
+) -> None:
+    """In order, and on the grain of the windows, the two agree to the last value."""
+    rng = random.Random(5)
+    text = "\n".join(f"i{n} = COMPUTE {f} BY room;" for n, f in enumerate(FUNCTIONS))
+    readings = [(rng.choice("ab"), round(rng.gauss(5, 2), 2), 500 * n) for n in range(150)]
+    path = tmp_path / "in.json"
+    rows = [{"room": room, "x": x, "t": BASE + t} for room, x, t in readings]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    wanted: list[Result] = []
+    run_batch(
+        spark, lower(optimise(plan_text(STREAM + text))[0]), {"s": Input(path)}, wanted.extend
+    )
+    start(text)
+    send(writer, *readings)
+    for n, function in enumerate(FUNCTIONS):
+        expected = [json.loads(r.record) for r in wanted if r.insight == f"i{n}"]
+        found = results(site, f"i{n}", len(expected))
+        assert values(found) == pytest.approx(values(expected), rel=1e-9, abs=1e-9), function
+
+
+def values(found: list[dict[str, Any]]) -> dict[tuple[str, str], float]:
+    return {(r["keys"]["room"], r["window"]["end"]): r["value"] for r in found}

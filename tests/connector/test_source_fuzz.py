@@ -74,6 +74,15 @@ def reference(line: bytes) -> tuple[bool, Any, Any]:
     return True, None, None
 
 
+def check_like_python(lines: list[bytes], rows: list[dict[str, Any]]) -> None:
+    for line, row in zip(lines, rows, strict=True):
+        valid, number, text = reference(line)
+        assert (row["_error"] is None) == valid, line
+        assert row["s"] == text, line
+        if number is not None or text is None:
+            assert row["d"] == number, line
+
+
 class Text:
     def __init__(self, text: str) -> None:
         self.text = text
@@ -98,12 +107,7 @@ def test_json_like_python(batch: Callable, tmp_path: Path, seed: int) -> None:
     rows = batch(
         path, "ndjson", "d double<x, s string<x, _error", splitBytes=rng.choice([999, 1 << 20])
     )
-    for line, row in zip(lines, rows, strict=True):
-        valid, number, text = reference(line)
-        assert (row["_error"] is None) == valid, line
-        assert row["s"] == text, line
-        if number is not None or text is None:
-            assert row["d"] == number, line
+    check_like_python(lines, rows)
 
 
 def unusual(rng: random.Random) -> str:
@@ -129,12 +133,7 @@ def test_messages_of_one_outline_like_python(batch: Callable, tmp_path: Path, se
     path = tmp_path / "in"
     path.write_bytes(b"\n".join(lines))
     rows = batch(path, "json", "d double<x, s string<x, _error")
-    for line, row in zip(lines, rows, strict=True):
-        valid, number, text = reference(line)
-        assert (row["_error"] is None) == valid, line
-        assert row["s"] == text, line
-        if number is not None or text is None:
-            assert row["d"] == number, line
+    check_like_python(lines, rows)
 
 
 @pytest.mark.parametrize("kind", ["json", "senml", "csv", "xml", "cbor"])
