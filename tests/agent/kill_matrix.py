@@ -27,7 +27,7 @@ BASE_MS = 1_735_689_600_000
 QUERY = """
 r = STREAM FROM mqtt(topic="readings/+", format="json", time="t", lateness="1 h",
                      schema="client string, n double");
-counts = COMPUTE COUNT(n, 5 s) BY client EVERY 5 s;
+counts = COMPUTE COUNT(n, 1 s) BY client EVERY 1 s;
 total = COMPUTE RUNNING_COUNT(n) BY client;
 """
 
@@ -99,7 +99,7 @@ def _send(client: Publisher, count: int, per_second: float) -> None:
         ahead = begun + n / per_second - time.monotonic()
         if ahead > 0.01:
             time.sleep(ahead)
-        client.send({"client": client.name, "n": n, "t": BASE_MS + n})
+        client.send({"client": client.name, "n": n, "t": BASE_MS + 10 * n})
 
 
 def _kill_in_turn(
@@ -179,7 +179,7 @@ def _totals(agent: AgentProcess) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--readings", type=int, default=100_000)
-    parser.add_argument("--per-second", type=float, default=1500)
+    parser.add_argument("--per-second", type=float, default=350)
     parser.add_argument("--rounds", type=int, default=3, help="how often every victim is killed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=VICTIMS, choices=VICTIMS)
