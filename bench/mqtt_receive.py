@@ -1,10 +1,13 @@
-"""How fast messages come in over MQTT at QoS 1: through Fogline, and with bare paho beside it.
+"""How fast messages come in over MQTT at QoS 1: two ways of Fogline, and bare paho beside them.
 
-The bare subscriber counts messages and does nothing else; paho acknowledges them by itself.
-Fogline receives batches and acknowledges each. A child process publishes, to both in turns:
+The bare subscriber counts messages and does nothing else; paho acknowledges them by itself. The
+subscription is Fogline's: it receives batches and acknowledges each. The journal is that of a
+site's own broker, which writes every message before it confirms it, with the intake that takes them
+over into a topic's log, on disk; the others write nothing. A child process publishes to each:
 
-- live: while the subscriber receives, so the child and the broker take part in the rate;
-- backlog: before it does, so the rate is that of the subscriber and the broker alone.
+- live: while messages are received, so the child and the broker take part in the rate;
+- backlog: before that, so the rate is that of the receiving side (and, but for the journal, of the
+  broker) alone.
 
     python bench/mqtt_receive.py [--messages 50000] [--size 150] [--rounds 3]
 """
@@ -26,8 +29,11 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+from fogline.agent.intake import Subscription
+from fogline.agent.journal_intake import JournalIntake
 from fogline.agent.mosquitto import Mosquitto, MosquittoOptions
 from fogline.broker import Message, Options, open_broker
+from fogline.log import SiteLog
 
 SECONDS = 300.0
 TOPIC = "bench/readings"
@@ -40,22 +46,35 @@ TOPIC = "bench/readings"
 @click.option("--save-after", default=0, show_default=True, help="Mosquitto's durability.")
 @click.option("--publish-to", hidden=True, help="Be the child that publishes to this address.")
 def main(messages: int, size: int, rounds: int, save_after: int, publish_to: str | None) -> None:
-    """Prints both rates in messages a second, and their ratio."""
+    """Prints the rates in messages a second, and Fogline's as parts of bare paho's."""
     if publish_to:
         publish(publish_to, messages, size)
         return
-    options = MosquittoOptions(save_after=save_after)
-    with tempfile.TemporaryDirectory() as folder, Mosquitto(Path(folder), options) as broker:
-        for kind in ("live", "backlog"):
-            child = Child(broker.url, messages, size, ahead=kind == "backlog")
-            compare(kind, broker, child, rounds)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        plain = MosquittoOptions(save_after=save_after)
+        journaled = MosquittoOptions(journal=folder / "journal")
+        with (
+            Mosquitto(folder / "plain", plain) as other,
+            Mosquitto(folder / "own", journaled) as own,
+        ):
+            for kind in ("live", "backlog"):
+                ahead = kind == "backlog"
+                to_other = Child(other.url, messages, size, ahead)
+                to_own = Child(own.url, messages, size, ahead)
+                rates = [
+                    (bare(other, to_other), fogline(other, to_other), journal(folder, to_own))
+                    for _ in range(rounds)
+                ]
+                show(kind, rates)
 
 
-def compare(kind: str, broker: Mosquitto, child: Child, rounds: int) -> None:
-    pairs = [(bare(broker, child), fogline(broker, child)) for _ in range(rounds)]
-    theirs, ours = (median(rates) for rates in zip(*pairs, strict=True))
+def show(kind: str, rates: list[tuple[float, float, float]]) -> None:
+    theirs, subscribed, journaled = (median(column) for column in zip(*rates, strict=True))
     click.echo(
-        f"{kind:8} bare paho {theirs:8,.0f}/s   fogline {ours:8,.0f}/s   ratio {ours / theirs:.2f}"
+        f"{kind:8} bare paho {theirs:8,.0f}/s"
+        f"   subscription {subscribed:8,.0f}/s ({subscribed / theirs:.2f})"
+        f"   journal {journaled:8,.0f}/s ({journaled / theirs:.2f})"
     )
 
 
@@ -157,6 +176,33 @@ def fogline(broker: Mosquitto, child: Child) -> float:
     if count < child.messages:
         raise click.ClickException(f"only {count} messages came")
     return (child.messages - len(first)) / seconds
+
+
+def journal(folder: Path, child: Child) -> float:
+    """The rate at which messages get from the journal into a topic's log, from the first commit to
+    the last."""
+    subscription = Subscription(TOPIC, TOPIC, "", deduplicate=False)
+    intake = JournalIntake(folder / "journal", [subscription], SiteLog(folder / "log"))
+    target = intake.targets[0]
+    times: list[tuple[float, int]] = []
+    stop = threading.Event()
+    begun = time.perf_counter()
+    child.start()
+    if child.ahead:
+        child.finish()
+        begun = time.perf_counter()
+        times.append((begun, 0))
+    while target.messages < child.messages and time.perf_counter() < begun + SECONDS:
+        if intake.step(stop):
+            times.append((time.perf_counter(), target.messages))
+        else:
+            time.sleep(0.001)
+    intake.close()
+    child.finish()
+    if target.messages < child.messages:
+        raise click.ClickException(f"only {target.messages} messages came")
+    (first, before), (last, count) = times[0], times[-1]
+    return (count - before) / (last - first)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sets up everything Fogline needs on a Debian machine: a JDK, Mosquitto, the Python packages in
-# .venv and the connector jar. It installs only what is missing and leaves no service running.
+# Sets up everything Fogline needs on a Debian machine: a JDK, a C compiler, Mosquitto, the Python
+# packages in .venv, the connector jar and the broker's journal. It installs only what is missing and leaves no service running.
 # When everything is in place it does nothing and takes well under a second.
 set -euo pipefail
 
@@ -24,7 +24,7 @@ fingerprint() {
 
 is_current() {
     [[ -x $VENV/bin/fogline && -f $STAMP && $(<"$STAMP") == "$(fingerprint)" ]] &&
-        type -P java javac mosquitto >/dev/null
+        type -P java javac gcc mosquitto >/dev/null
 }
 
 # The first Python that is new enough, or nothing.
@@ -65,6 +65,9 @@ missing_packages() {
         echo python3-venv
     fi
     has_jdk || jdk_package
+    command -v gcc >/dev/null || echo gcc
+    [[ -f /usr/include/stdio.h ]] || echo libc6-dev
+    [[ -f /usr/include/mosquitto_broker.h ]] || echo mosquitto-dev
     command -v mosquitto >/dev/null || echo mosquitto
     command -v mosquitto_pub >/dev/null || echo mosquitto-clients
 }
@@ -137,3 +140,4 @@ if ! is_current; then
     say "done"
 fi
 "$VENV/bin/python" connector/build.py
+"$VENV/bin/python" native/build.py

@@ -21,6 +21,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def test_python_reads_what_the_broker_writes(broker: Mosquitto) -> None:
         Message("a/b", b"2", 2),
         Message("empty", b"", 1),
         Message("binary", bytes(range(256)) * 3, 1),
-        Message("stadt/straße/🌡", "warm\n".encode(), 1),
+        Message("stadt/straße/🌡", b"warm\n", 1),
         Message("///", b"levels", 1),
         Message("$odd/topic with spaces", b"x", 1),
         Message("t" * 60_000, b"long", 1),
@@ -306,39 +307,33 @@ class Producer:
     """A device: publishes numbers at QoS 1 and knows which of them were confirmed."""
 
     def __init__(self, port: int, topic: str) -> None:
-        self.confirmed: set[int] = set()
         self._topic = topic
-        self._open: dict[int, int] = {}
-        self._lock = threading.Lock()
+        self._sent: dict[int, int] = {}
+        self._confirmed: set[int] = set()
         self._client = paho.Client(CallbackAPIVersion.VERSION2, reconnect_on_failure=False)
-        self._client.on_publish = self._on_publish
+        self._client.on_publish = lambda client, data, mid, *rest: self._confirmed.add(mid)
         self._client.max_inflight_messages_set(500)
         self._client.connect("127.0.0.1", port)
         self._client.loop_start()
 
-    def _on_publish(self, client: Any, data: Any, mid: int, *rest: Any) -> None:
-        with self._lock:
-            self.confirmed.add(self._open.pop(mid))
+    @property
+    def confirmed(self) -> set[int]:
+        known = self._confirmed.copy()
+        return {number for mid, number in self._sent.copy().items() if mid in known}
 
     @property
     def unconfirmed(self) -> list[int]:
-        with self._lock:
-            return sorted(self._open.values())
+        return sorted({*self._sent.copy().values()} - self.confirmed)
 
     def publish(self, number: int) -> bool:
         """Whether it was handed over; not once the connection is gone."""
-        with self._lock:
-            if len(self._open) > 1000:
-                return True
-            info = self._client.publish(self._topic, b"%s %d" % (self._topic.encode(), number), 1)
-            self._open[info.mid] = number
+        info = self._client.publish(self._topic, b"%s %d" % (self._topic.encode(), number), 1)
+        self._sent[info.mid] = number
         return info.rc == 0
 
     def stream(self, numbers: Iterator[int], stop: threading.Event) -> None:
         while not stop.is_set():
-            with self._lock:
-                full = len(self._open) > 1000
-            if full:
+            if len(self._sent) - len(self._confirmed) > 1000:
                 time.sleep(0.001)
             elif not self.publish(next(numbers)):
                 break
@@ -409,18 +404,9 @@ def test_killed_while_the_disk_is_full(broker: Mosquitto) -> None:
 # ── kill -9 under load ───────────────────────────────────────────────────────────────────────────
 
 
-def numbers(start: int) -> Iterator[int]:
-    while True:
-        yield start
-        start += 1
-
-
-def under_load(broker: Mosquitto, feeds: dict[str, Iterator[int]], seconds: float) -> Load:
-    """Publishes from one device a topic for a while; the broker is killed in the middle of it."""
-    return Load(broker, feeds, seconds)
-
-
 class Load:
+    """One device a topic publishes: for some time when this is made, and on until `end`."""
+
     def __init__(self, broker: Mosquitto, feeds: dict[str, Iterator[int]], seconds: float) -> None:
         self._stop = threading.Event()
         self.producers = {topic: Producer(broker.port, topic) for topic in feeds}
@@ -445,9 +431,9 @@ class Load:
 def test_every_confirmed_message_survives_kill_9(broker: Mosquitto) -> None:
     chance = random.Random()
     confirmed: set[bytes] = set()
-    feeds = {f"device/{n}": numbers(0) for n in range(3)}
+    feeds = {f"device/{n}": count() for n in range(3)}
     for _ in range(12):
-        load = under_load(broker, feeds, chance.uniform(0, 0.25))
+        load = Load(broker, feeds, chance.uniform(0, 0.25))
         broker.kill()
         load.end()
         for topic, producer in load.producers.items():
@@ -493,7 +479,7 @@ def test_kill_9_of_broker_and_intake_together(tmp_path: Path, broker: Mosquitto)
     chance = random.Random()
     confirmed: set[str] = set()
     again: dict[str, list[int]] = {f"device/{n}": [] for n in range(3)}
-    fresh = {topic: numbers(0) for topic in again}
+    fresh = {topic: count() for topic in again}
     subscriptions = [{"pattern": "device/+", "log": "device/+", "broker": "", "deduplicate": True}]
     folder = journal_of(broker)
     register(folder, ["device/+"])
@@ -505,9 +491,7 @@ def test_kill_9_of_broker_and_intake_together(tmp_path: Path, broker: Mosquitto)
             *("pattern", "log", "state", "messages", "repeated", "bytes")
         }
         feeds = {topic: iter([*again[topic]]) for topic in again}
-        load = under_load(
-            broker, {t: _both(feeds[t], fresh[t]) for t in feeds}, chance.random() / 3
-        )
+        load = Load(broker, {t: chain(feeds[t], fresh[t]) for t in feeds}, chance.random() / 3)
         os.kill(process.pid, signal.SIGKILL)
         broker.kill()
         load.end()
@@ -524,11 +508,6 @@ def test_kill_9_of_broker_and_intake_together(tmp_path: Path, broker: Mosquitto)
     assert confirmed <= set(found)
     assert set(found.values()) == {1}
     assert len(confirmed) > 500
-
-
-def _both(first: Iterator[int], second: Iterator[int]) -> Iterator[int]:
-    yield from first
-    yield from second
 
 
 # ── the intake ───────────────────────────────────────────────────────────────────────────────────

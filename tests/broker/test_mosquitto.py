@@ -62,6 +62,41 @@ def test_it_listens_on_loopback_only(tmp_path: Path) -> None:
     assert "listener 1883 127.0.0.1\n" in text
 
 
+def test_with_a_journal_it_saves_seldom(tmp_path: Path) -> None:
+    text = module.configuration(MosquittoOptions(journal=tmp_path / "journal"), 1883, tmp_path)
+    assert f"plugin {module.PLUGIN}\n" in text
+    assert f"plugin_opt_folder {tmp_path / 'journal'}\nplugin_opt_sync false\n" in text
+    assert "persistence true" in text
+    assert "autosave" not in text
+    synced = MosquittoOptions(journal=tmp_path / "journal", journal_sync=True)
+    assert "plugin_opt_sync true\n" in module.configuration(synced, 1883, tmp_path)
+    assert "plugin" not in module.configuration(MosquittoOptions(), 1883, tmp_path)
+
+
+def test_a_journal_that_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PLUGIN", tmp_path / "none.so")
+    Mosquitto(tmp_path / "without").start().stop()
+    with pytest.raises(SetupError, match="not built") as caught:
+        Mosquitto(tmp_path / "with", MosquittoOptions(journal=tmp_path / "journal")).start()
+    assert "native/build.py" in str(caught.value.hint)
+
+
+def test_with_a_journal_it_keeps_subscriptions_and_retained_messages(tmp_path: Path) -> None:
+    broker = Mosquitto(tmp_path, MosquittoOptions(journal=tmp_path / "journal")).start()
+    options = Options(client_id="reader", persistent=True)
+    with open_broker(broker.url, options) as reader:
+        reader.connect()
+        reader.subscribe("x")
+    with open_broker(broker.url) as writer:
+        writer.connect()
+        send(writer, *numbered("x", 5), Message("kept", b"1", 1, retain=True))
+    broker.stop()
+    with broker, open_broker(broker.url, options) as back:
+        back.connect()
+        back.subscribe("kept")
+        assert len(payloads(receive(back, 6))) == 6
+
+
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

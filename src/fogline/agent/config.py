@@ -14,7 +14,6 @@ EXAMPLE = """\
 site: north
 jobs: [city.ins]
 """
-DURABLE = ("memory", "disk", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +28,9 @@ class BrokerConfig:
     key: Path | None = None
     port: int = 0
     """Port of the own Mosquitto; 0: a free one."""
-    durable: str = "memory"
-    """What the own Mosquitto's queue survives: the death of its process (`memory`), that of the
-    machine too (`disk`, hundreds of messages a second), or neither (`none`)."""
+    sync: bool = False
+    """What messages survive once the own Mosquitto has confirmed them: the death of every process,
+    or with `sync` a power failure too (then a message takes as long as the disk does)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ def read_config(path: Path) -> SiteConfig:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         line = str(error).replace("\n", " ")
         raise UsageError(f"{path} is not YAML: {line}") from error
     return parse_config(data, path.parent.resolve(), str(path))
@@ -87,7 +86,9 @@ def parse_config(data: Any, base: Path, name: str) -> SiteConfig:
     return SiteConfig(
         **{"folder": base / values["site"]} | settings,
         jobs=tuple(_job(job, base, name) for job in _list(values.get("jobs", []), f"{name}: jobs")),
-        broker=_broker(values.get("broker", {}), base, f"{name}: broker"),
+        broker=BrokerConfig(
+            **_part(values.get("broker", {}), BrokerConfig, base, f"{name}: broker")
+        ),
         retention=RetentionConfig(
             **_part(values.get("retention", {}), RetentionConfig, base, f"{name}: retention")
         ),
@@ -95,13 +96,11 @@ def parse_config(data: Any, base: Path, name: str) -> SiteConfig:
 
 
 _PARTS = ("jobs", "broker", "retention")
-
-
-def _broker(data: Any, base: Path, name: str) -> BrokerConfig:
-    broker = BrokerConfig(**_part(data, BrokerConfig, base, name))
-    if broker.durable not in DURABLE:
-        raise UsageError(f"{name}: durable is {broker.durable!r}", f"one of {', '.join(DURABLE)}")
-    return broker
+_WANTED = {
+    "int": "a whole number, 0 or more",
+    "float": "a number above 0",
+    "bool": "true or false",
+}
 
 
 def _job(data: Any, base: Path, name: str) -> JobConfig:
@@ -139,7 +138,9 @@ def _value(value: Any, kind: str, name: str, base: Path) -> Any:
         return value
     if kind == "float" and number and value > 0:
         return float(value)
-    wanted = {"int": "a whole number, 0 or more", "float": "a number above 0"}.get(kind, "a text")
+    if kind == "bool" and isinstance(value, bool):
+        return value
+    wanted = _WANTED.get(kind, "a text")
     raise UsageError(f"{name} is {value!r}, not {wanted}")
 
 

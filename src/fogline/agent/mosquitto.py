@@ -1,7 +1,8 @@
 """Mosquitto as a child process: the broker a site has when none is configured.
 
 It listens on loopback only, keeps everything in one folder (configuration, data, log), ends with
-the process that started it, and after a crash starts again on the same port with its data.
+the process that started it, and after a crash starts again on the same port with its data. With a
+journal every message is in a site log before it is confirmed (docs/design/journal.md).
 """
 
 from __future__ import annotations
@@ -27,12 +28,18 @@ from urllib.parse import quote
 from fogline.errors import SetupError, UsageError
 
 INSTALL = "install it with: apt-get install mosquitto"
+PLUGIN = Path(__file__).with_name("fogline_journal.so")
+BUILD = (
+    "run scripts/setup.sh, or native/build.py after: apt-get install gcc libc6-dev mosquitto-dev"
+)
 PLACES = "/usr/sbin:/usr/local/sbin:/usr/local/bin:/usr/bin:/opt/homebrew/sbin"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 START_SECONDS = 10.0
 STOP_SECONDS = 10.0
 PORT_ATTEMPTS = 5
 HASH_ROUNDS = 10_000
+# The log's largest payload and topic, and some room for what MQTT puts around them.
+LARGEST_PACKET = (16 << 20) + (128 << 10)
 # The smallest CONNECT there is; any answer to it shows that a broker is at work.
 HELLO = b"\x10\x0c\0\x04MQTT\x04\x02\0\x3c\0\0"
 PR_SET_PDEATHSIG = 1
@@ -68,6 +75,14 @@ class MosquittoOptions:
     """
     data: Path | None = None
     """Where they are saved; by default `data` in the broker's folder."""
+    journal: Path | None = None
+    """The folder of the log that takes every message before it is confirmed; then `save_after`
+    does not count: subscriptions and retained messages are saved every 30 minutes and at the end.
+    """
+    journal_sync: bool = False
+    """Whether a message is confirmed only when it would survive a power failure, too."""
+    journal_free_bytes: int = 64 << 20
+    """Space that is left free: when there is less, producers wait."""
     inflight: int = 10_000
     """Messages one subscriber may hold unacknowledged."""
     queued: int = 1_000_000
@@ -99,11 +114,8 @@ def configuration(options: MosquittoOptions, port: int, folder: Path) -> str:
         f"max_inflight_messages {options.inflight}",
         f"max_queued_messages {options.queued}",
         "max_queued_bytes 0",
-        f"persistence {'true' if options.save_after else 'false'}",
+        *_saving_lines(options, folder),
     ]
-    if options.save_after:
-        lines += [f"persistence_location {_data(options, folder)}/"]
-        lines += ["autosave_on_changes true", f"autosave_interval {options.save_after}"]
     if options.user is not None:
         lines.append(f"password_file {folder / 'passwords'}")
     if options.tls is not None:
@@ -112,6 +124,27 @@ def configuration(options: MosquittoOptions, port: int, folder: Path) -> str:
         # Started by root it would change to a user that cannot read the folder.
         lines.append(f"user {pwd.getpwuid(0).pw_name}")
     return "\n".join(lines) + "\n"
+
+
+def _saving_lines(options: MosquittoOptions, folder: Path) -> list[str]:
+    place = f"persistence_location {_data(options, folder)}/"
+    if options.journal is not None:
+        return ["persistence true", place, *_journal_lines(options, options.journal)]
+    if not options.save_after:
+        return ["persistence false"]
+    often = ["autosave_on_changes true", f"autosave_interval {options.save_after}"]
+    return ["persistence true", place, *often]
+
+
+def _journal_lines(options: MosquittoOptions, journal: Path) -> list[str]:
+    return [
+        f"plugin {PLUGIN}",
+        f"plugin_opt_folder {journal.absolute()}",
+        f"plugin_opt_sync {'true' if options.journal_sync else 'false'}",
+        f"plugin_opt_min_free_bytes {options.journal_free_bytes}",
+        # Else an older client would get a PUBACK for a message that the log does not take.
+        f"max_packet_size {LARGEST_PACKET}",
+    ]
 
 
 def _data(options: MosquittoOptions, folder: Path) -> Path:
@@ -173,6 +206,8 @@ class Mosquitto:
         if self.running:
             return self
         program = find_mosquitto()
+        if self.options.journal is not None and not PLUGIN.exists():
+            raise SetupError("the journal of the broker is not built", BUILD)
         self.folder.mkdir(parents=True, exist_ok=True)
         _data(self.options, self.folder).mkdir(parents=True, exist_ok=True)
         self._write_passwords()

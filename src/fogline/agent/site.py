@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
 import threading
 import time
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,11 +17,13 @@ from typing import Any
 from fogline import settings
 from fogline.agent.children import Child
 from fogline.agent.config import SiteConfig
+from fogline.agent.journal_intake import READER, register
 from fogline.agent.mosquitto import Mosquitto, MosquittoOptions
 from fogline.agent.reporting import Reporter
+from fogline.broker.topics import split_share
 from fogline.commands.queries import LoadedQuery, load_query
 from fogline.errors import DataError, SetupError, UsageError
-from fogline.log import Limits, LogError, SiteLog, enforce
+from fogline.log import Limits, LogError, SiteLog, enforce, get_position
 from fogline.model.sites import bad_log, command_log, insight_log, late_log, stream_log
 from fogline.model.streams import StreamSource
 from fogline.plan.operators import Scan, walk_plan
@@ -82,18 +82,20 @@ class Site:
     def _own_broker(self) -> Mosquitto:
         given = self.config.broker
         folder = self.folder / "broker"
-        data = None
-        if given.durable == "memory":
-            scratch = settings.load().scratch
-            data = scratch / f"fogline-broker-{os.getuid()}" / str(abs(hash_of(self.folder)))
         options = MosquittoOptions(
             port=given.port or _remembered_port(folder),
             user=given.user,
             password=_password(given.password_file),
-            save_after=0 if given.durable == "none" else 1,
-            data=data,
+            journal=self._journal,
+            journal_sync=given.sync,
+            journal_free_bytes=self._min_free,
         )
         return Mosquitto(folder, options)
+
+    @property
+    def _journal(self) -> Path:
+        """The log of everything that the own broker confirms."""
+        return self.folder / "journal"
 
     @property
     def broker_url(self) -> str:
@@ -126,6 +128,7 @@ class Site:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(self.folder / "agent.lock")
         if self._broker is not None:
+            register(self._journal, self._journaled())
             self._broker.start()
             _remember_port(self._broker.folder, self._broker.port)
         self._reporter.start()
@@ -152,7 +155,7 @@ class Site:
 
     def _ingest_has_begun(self) -> bool:
         """Jobs need their logs to be there only to begin; later either may die and come back."""
-        return bool(self._children[0].status.get("subscriptions")) or self._children[1].pid > 0
+        return "subscriptions" in self._children[0].status or self._children[1].pid > 0
 
     def _enforce_retention(self) -> None:
         keep = self.config.retention
@@ -160,6 +163,9 @@ class Site:
         for topic in self.logs.topics():
             with contextlib.suppress(LogError, OSError):
                 enforce(self.logs.folder(topic), limits, time.time_ns() // 1000)
+        if self._broker is not None and self._journal.exists():
+            with contextlib.suppress(LogError, OSError):
+                enforce_journal(self._journal)
 
     def stop(self) -> None:
         for child in self._children:
@@ -193,22 +199,41 @@ class Site:
     # ── what the processes are told ────────────────────────────────────────────────────────────
 
     def _ingest_config(self) -> dict[str, Any]:
+        config = {
+            "client": f"fogline-{self.config.site}-ingest",
+            "subscriptions": self._subscriptions(),
+        }
+        if self._broker is not None:
+            config["journal"] = str(self._journal)
+        return self._common() | config
+
+    def _subscriptions(self) -> list[dict[str, Any]]:
+        """One for each log that no job of this site writes itself."""
+        written = {t for job, loaded in self._queries.items() for t in insights(job, loaded)}
         found: dict[str, dict[str, Any]] = {}
         for stream in self._streams():
-            if stream.provider == "mqtt":
-                log = stream_log(stream)
+            log = stream_log(stream) if stream.provider == "mqtt" else ""
+            if log and log not in written:
                 timed = stream.time_field is not None or stream.format == "senml"
                 before = found.get(log, {"deduplicate": True})
                 found[log] = {
                     "pattern": str(stream.parameter("topic")),
                     "log": log,
-                    "broker": str(stream.parameter("broker") or self.broker_url),
+                    "broker": self._broker_of(stream),
                     "deduplicate": timed and before["deduplicate"],
                 }
-        return self._common() | {
-            "client": f"fogline-{self.config.site}-ingest",
-            "subscriptions": list(found.values()),
-        }
+        return list(found.values())
+
+    def _broker_of(self, stream: StreamSource) -> str:
+        """The address to subscribe at; none where the own broker's journal has the messages."""
+        if broker := stream.parameter("broker"):
+            return str(broker)
+        # What the broker says about itself does not go through the journal.
+        about = split_share(str(stream.parameter("topic")))[1].startswith("$SYS/")
+        return "" if self._broker is not None and not about else self.broker_url
+
+    def _journaled(self) -> list[str]:
+        return [str(item["log"]) for item in self._subscriptions() if not item["broker"]]
 
     def _engine_config(self) -> dict[str, Any]:
         jobs = [{"name": job.name, "query": str(job.query)} for job in self.config.jobs]
@@ -235,18 +260,24 @@ def streams_of(loaded: LoadedQuery) -> list[StreamSource]:
     return list(dict.fromkeys(scans))
 
 
+def insights(job: str, loaded: LoadedQuery) -> list[str]:
+    """The logs of a job's results, which the job writes itself."""
+    return [insight_log(job, emit.name) for emit in loaded.plan.emits if not emit.hidden]
+
+
 def outgoing(job: str, loaded: LoadedQuery) -> list[str]:
     """The logs whose records are published."""
     shown = [emit for emit in loaded.plan.emits if not emit.hidden]
-    results = [insight_log(job, emit.name) for emit in shown]
+    results = insights(job, loaded)
     commands = [command_log(job, emit.name) for emit in shown if emit.to is not None]
     rejected = [name(job, s.name) for s in streams_of(loaded) for name in (bad_log, late_log)]
     return [*results, *commands, *rejected]
 
 
-def hash_of(path: Path) -> int:
-    """The same for the same folder in every process."""
-    return zlib.crc32(str(path.resolve()).encode())
+def enforce_journal(journal: Path) -> None:
+    """Keeps what the intake has not taken over yet, and the last segment."""
+    if get_position(journal, READER) is not None:
+        enforce(journal, Limits(size=0), time.time_ns() // 1000)
 
 
 def _password(file: Path | None) -> str | None:

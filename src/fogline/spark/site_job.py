@@ -48,7 +48,8 @@ class JobSpec:
     append: Append
     functions: Functions = no_functions
     trigger_ms: int = 1000
-    live_ms: int = 30_000
+    live_ms: int = 120_000
+    """A batch in real time: between two of them results wait for about half a second."""
     max_bytes: int = 64 << 20
 
     @property

@@ -12,6 +12,9 @@ _FRUGAL = (
 )
 """A site may be a small machine: what an idle engine does not need goes back to the system."""
 
+_SHUFFLE_WAIT_MS = 3
+"""How long a row may wait for others on its way between two stages in real time."""
+
 
 def pool_name(salience: int) -> str:
     return f"salience-{salience}"
@@ -28,7 +31,7 @@ def site_settings(saliences: Iterable[int], folder: Path) -> dict[str, str]:
         "spark.scheduler.allocation.file": file.as_uri(),
         "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
         "spark.sql.streaming.realTimeMode.asyncProgressTrackingByDefault.enabled": "false",
-        "spark.sql.streaming.noDataMicroBatches.enabled": "true",
+        "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": str(_SHUFFLE_WAIT_MS),
         "spark.sql.streaming.numRecentProgressUpdates": "5",
     }
 

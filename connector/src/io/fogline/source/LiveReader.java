@@ -11,11 +11,12 @@ import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead;
 
 /**
  * Follows a log in real time: a row is there as soon as its commit is. Looks often while records come
- * and less often while none do. Rejects become visible when the reader is closed.
+ * and less often while none do. Rejects become visible every second.
  */
 final class LiveReader implements SupportsRealTimeRead<InternalRow> {
     private static final long SHORTEST_WAIT = TimeUnit.MICROSECONDS.toNanos(500);
     private static final long LONGEST_WAIT = TimeUnit.MILLISECONDS.toNanos(10);
+    private static final long SHOW_EVERY = TimeUnit.SECONDS.toNanos(1);
 
     private final Committed committed;
     private final SliceReader reader;
@@ -24,6 +25,7 @@ final class LiveReader implements SupportsRealTimeRead<InternalRow> {
     private long skip;
     private long frame;
     private long rowsOfFrame;
+    private long shown = System.nanoTime();
 
     LiveReader(LivePartition partition, SourceOptions options, int[] output, Progress progress) {
         this.progress = progress;
@@ -62,6 +64,10 @@ final class LiveReader implements SupportsRealTimeRead<InternalRow> {
     }
 
     private boolean extend() throws IOException {
+        if (System.nanoTime() - shown > SHOW_EVERY) {
+            shown = System.nanoTime();
+            reader.showRejects(end);
+        }
         long now = committed.read();
         boolean more = now > end;
         if (more) {

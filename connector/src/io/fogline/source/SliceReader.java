@@ -22,7 +22,7 @@ final class SliceReader implements Closeable {
     private final BatchContext context;
     private final SliceMessages source;
     private final Messages messages;
-    private final Rejects rejects;
+    private Rejects rejects;
     private final Records records;
     private final Columns columns;
     private final Filter filter;
@@ -94,6 +94,12 @@ final class SliceReader implements Closeable {
     /** More is committed in the log: reading goes on up to {@code end}. */
     void extend(long end) throws IOException {
         ((LogMessages) messages).extend(end);
+    }
+
+    /** Lets everyone see what was rejected up to {@code end}, where this reader has come to. */
+    void showRejects(long end) throws IOException {
+        rejects.finish();
+        rejects = new Rejects(options.rejects(), options.stream(), new Slice(slice.file(), slice.path(), end, end));
     }
 
     /** Where the message of the current row is. */

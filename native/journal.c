@@ -1,0 +1,531 @@
+/* The journal: a Mosquitto plugin that writes every message to a site log before it is confirmed.
+ *
+ * Mosquitto calls `on_access` and `on_message` for each PUBLISH before it queues the message and
+ * before it sends PUBACK or PUBREC. When `on_message` returns success, the message is a whole frame in the log and
+ * `committed` covers it: the death of any process, at any moment, does not take it back. With the
+ * option `sync` neither does a power failure. A message that cannot be written is never confirmed:
+ * the broker waits, and with it its clients.
+ *
+ * The files are those of docs/design/site-log.md; this is a writer of it, the topic is `$journal`.
+ *
+ * Options: folder (needed), sync (true or false), min_free_bytes, segment_bytes.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <mosquitto_broker.h>
+#include <mosquitto_plugin.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the log is little-endian and written as it is in memory"
+#endif
+
+/* From mosquitto.h, which is in another package. */
+enum { SUCCESS = 0, UNKNOWN = 13, LOG_NOTICE = 2, LOG_WARNING = 4, LOG_ERROR = 8 };
+
+#define TOPIC "$journal"
+#define MAX_TOPIC 65534u
+#define MAX_PAYLOAD (16u << 20)
+#define MAX_BODY (32u << 20)
+#define RETRY_NS 200000000L
+#define SPACE_STEP (256u << 10)
+#define UNKNOWN_POSITION UINT64_MAX
+
+struct __attribute__((packed)) header {
+    char magic[6];
+    uint16_t version;
+    uint64_t first;
+};
+
+struct __attribute__((packed)) head {
+    uint32_t length, crc;
+    uint8_t flags;
+    int64_t arrival;
+    uint64_t source;
+    int64_t epoch;
+    uint32_t count;
+};
+
+struct __attribute__((packed)) message {
+    struct head head;
+    uint32_t payload_length;
+    uint16_t topic_length;
+};
+
+#define PREFIX 8u
+#define BODY_HEAD (sizeof(struct head) - PREFIX)
+
+static mosquitto_plugin_id_t *plugin;
+static char folder[PATH_MAX - 64];
+static int folder_fd = -1, lock_fd = -1, committed_fd = -1, segment_fd = -1;
+static uint64_t first, end;                  /* of the open segment; of the log */
+static uint64_t unchecked = SPACE_STEP;      /* bytes written since space was looked at */
+static uint64_t min_free_bytes = 64u << 20, segment_bytes = 64u << 20;
+static bool sync_each, waiting, interrupted;
+static uint32_t table[8][256];
+
+/* The message that `on_access` wrote last: until `on_message`, nothing else happens in between. */
+static struct written {
+    const void *client, *topic, *payload;
+} written;
+
+/* ── checksums ──────────────────────────────────────────────────────────────────────────────── */
+
+static void make_table(void)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t crc = i;
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc & 1 ? crc >> 1 ^ 0xEDB88320u : crc >> 1;
+        table[0][i] = crc;
+    }
+    for (uint32_t i = 0; i < 256; i++)
+        for (int k = 1; k < 8; k++)
+            table[k][i] = table[k - 1][i] >> 8 ^ table[0][table[k - 1][i] & 0xFF];
+}
+
+/* zlib's CRC-32, eight bytes at a time; begins and goes on with what it returned, 0 at first. */
+static uint32_t crc32_of(uint32_t crc, const void *data, size_t size)
+{
+    const unsigned char *at = data;
+    crc = ~crc;
+    for (; size >= 8; size -= 8, at += 8) {
+        uint32_t low, high;
+        memcpy(&low, at, 4);
+        memcpy(&high, at + 4, 4);
+        low ^= crc;
+        crc = table[7][low & 0xFF] ^ table[6][low >> 8 & 0xFF] ^ table[5][low >> 16 & 0xFF] ^
+              table[4][low >> 24] ^ table[3][high & 0xFF] ^ table[2][high >> 8 & 0xFF] ^
+              table[1][high >> 16 & 0xFF] ^ table[0][high >> 24];
+    }
+    while (size--)
+        crc = crc >> 8 ^ table[0][(crc ^ *at++) & 0xFF];
+    return ~crc;
+}
+
+/* ── files ──────────────────────────────────────────────────────────────────────────────────── */
+
+static int failed(const char *what)
+{
+    mosquitto_log_printf(LOG_ERROR, "journal: %s/%s: %s", folder, what, strerror(errno));
+    return -1;
+}
+
+static void segment_name(char name[32], uint64_t position)
+{
+    snprintf(name, 32, "%020llu.seg", (unsigned long long)position);
+}
+
+/* All of it or -1, whatever was written before a failure; the same call may be made again. */
+static int write_all(int fd, struct iovec *parts, int count, off_t offset)
+{
+    while (count) {
+        ssize_t done = pwritev(fd, parts, count, offset);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return -1;
+        offset += done;
+        for (; count && (size_t)done >= parts->iov_len; count--)
+            done -= (ssize_t)parts++->iov_len;
+        if (count) {
+            parts->iov_base = (char *)parts->iov_base + done;
+            parts->iov_len -= (size_t)done;
+        }
+    }
+    return 0;
+}
+
+static int write_at(int fd, const void *data, size_t size, off_t offset)
+{
+    struct iovec part = {(void *)data, size};
+    return write_all(fd, &part, 1, offset);
+}
+
+/* A small text file, there whole or not at all. */
+static int replace_text(const char *name, const char *text)
+{
+    char new[64];
+    snprintf(new, sizeof new, ".%s.new", name);
+    int fd = openat(folder_fd, new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return -1;
+    int bad = write_at(fd, text, strlen(text), 0) || fsync(fd);
+    close(fd);
+    return bad || renameat(folder_fd, new, folder_fd, name) || fsync(folder_fd) ? -1 : 0;
+}
+
+static int store_committed(void)
+{
+    return write_at(committed_fd, &end, sizeof end, 0);
+}
+
+/* ── writing ────────────────────────────────────────────────────────────────────────────────── */
+
+/* The open segment is complete: it, its end and what retention has to know are on disk. */
+static int settle_segment(void)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%llu\n", (unsigned long long)end);
+    if (fdatasync(segment_fd) || fdatasync(committed_fd) || replace_text("sources", text))
+        return -1;
+    close(segment_fd);
+    segment_fd = -1;
+    return 0;
+}
+
+/* Begins a segment at the end of the log. A file of that name holds nothing that counts. */
+static int begin_segment(void)
+{
+    char name[32];
+    segment_name(name, end);
+    int fd = openat(folder_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return -1;
+    struct header header = {"FOGLOG", 1, end};
+    if (write_at(fd, &header, sizeof header, 0) || fsync(folder_fd)) {
+        close(fd);
+        return -1;
+    }
+    segment_fd = fd;
+    first = end;
+    return 0;
+}
+
+static bool has_space(uint64_t size)
+{
+    unchecked += size;
+    if (unchecked < SPACE_STEP)
+        return true;
+    struct statvfs state;
+    if (fstatvfs(folder_fd, &state))
+        return false;
+    if ((uint64_t)state.f_bavail * state.f_frsize < min_free_bytes + size) {
+        errno = ENOSPC;
+        return false;
+    }
+    unchecked = 0;
+    return true;
+}
+
+/* One frame and the commit of it, or -1 and the log is as it was. */
+static int append(struct iovec parts[4], uint64_t size)
+{
+    if (!has_space(size))
+        return -1;
+    if (segment_fd >= 0 && end + size - first > segment_bytes && end > first + sizeof(struct header))
+        if (settle_segment())
+            return -1;
+    if (segment_fd < 0 && begin_segment())
+        return -1;
+    uint64_t before = end, at = end == first ? first + sizeof(struct header) : end;
+    struct iovec rest[4];
+    memcpy(rest, parts, sizeof rest);
+    if (write_all(segment_fd, rest, 4, (off_t)(at - first)) || (sync_each && fdatasync(segment_fd)))
+        return -1;
+    end = at + size;
+    if (store_committed()) {
+        end = before;
+        return -1;
+    }
+    return 0;
+}
+
+/* Waits until the message is in the log. A signal (the broker is to end) gives up: then the message
+ * is refused and its client cut off, unconfirmed. */
+static int append_or_wait(struct iovec parts[4], uint64_t size)
+{
+    while (append(parts, size)) {
+        if (!waiting)
+            mosquitto_log_printf(LOG_NOTICE, "journal: clients wait, %s cannot be written: %s",
+                                 folder, strerror(errno));
+        waiting = true;
+        unchecked = SPACE_STEP;
+        struct timespec pause = {0, RETRY_NS};
+        if (interrupted || nanosleep(&pause, NULL)) {
+            interrupted = true;
+            return UNKNOWN;
+        }
+    }
+    if (waiting)
+        mosquitto_log_printf(LOG_NOTICE, "journal: %s can be written again", folder);
+    waiting = false;
+    return SUCCESS;
+}
+
+/* A message that the log does not take is refused: its client is cut off, unconfirmed. */
+static int journal(const char *topic, const void *payload, uint32_t payload_length)
+{
+    size_t topic_length = topic ? strlen(topic) : 0;
+    if (topic_length < 1 || topic_length > MAX_TOPIC || payload_length > MAX_PAYLOAD) {
+        mosquitto_log_printf(LOG_WARNING, "journal: refused a message with %zu bytes of topic and %u "
+                             "of payload", topic_length, payload_length);
+        return UNKNOWN;
+    }
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    struct message message = {
+        .head = {.flags = 1, .epoch = -1, .count = 1,
+                 .arrival = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000},
+        .payload_length = payload_length,
+        .topic_length = (uint16_t)topic_length,
+    };
+    struct iovec parts[4] = {{&message, sizeof message}, {(char *)topic, topic_length},
+                             {(char *)payload, payload_length}, {"\n", 1}};
+    uint64_t size = 0;
+    for (int i = 0; i < 4; i++)
+        size += parts[i].iov_len;
+    message.head.length = (uint32_t)(size - PREFIX);
+    uint32_t crc = crc32_of(0, (char *)&message + PREFIX, sizeof message - PREFIX);
+    for (int i = 1; i < 4; i++)
+        crc = crc32_of(crc, parts[i].iov_base, parts[i].iov_len);
+    message.head.crc = crc;
+    return append_or_wait(parts, size);
+}
+
+/* A client is about to write: for a PUBLISH `on_message` comes next, for a last will it does not, so
+ * the message is written here. Allowing is what the broker does without a list of who may what. */
+static int on_access(int event, void *data, void *unused)
+{
+    (void)event, (void)unused;
+    struct mosquitto_evt_acl_check *given = data;
+    if (given->access != MOSQ_ACL_WRITE)
+        return SUCCESS;
+    int bad = journal(given->topic, given->payload, given->payloadlen);
+    if (!bad)
+        written = (struct written){given->client, given->topic, given->payload};
+    return bad;
+}
+
+/* Every message comes by here before it is confirmed; it is the one just written, or is written. */
+static int on_message(int event, void *data, void *unused)
+{
+    (void)event, (void)unused;
+    struct mosquitto_evt_message *given = data;
+    bool done = written.client == given->client && written.topic == given->topic &&
+                written.payload == given->payload;
+    written = (struct written){0};
+    return done ? SUCCESS : journal(given->topic, given->payload, given->payloadlen);
+}
+
+/* The broker is back in its loop, so the signal did not mean its end. */
+static int on_tick(int event, void *data, void *unused)
+{
+    (void)event, (void)data, (void)unused;
+    interrupted = false;
+    return SUCCESS;
+}
+
+/* ── opening ────────────────────────────────────────────────────────────────────────────────── */
+
+/* The end of the last whole frame of a segment, 0 where it has no header. */
+static uint64_t last_good(const char *data, uint64_t size, uint64_t position)
+{
+    const struct header wanted = {"FOGLOG", 1, position};
+    if (size < sizeof wanted || memcmp(data, &wanted, sizeof wanted))
+        return 0;
+    uint64_t at = sizeof wanted, good = at;
+    struct head head;
+    while (size - at >= sizeof head) {
+        memcpy(&head, data + at, sizeof head);
+        if (head.length < BODY_HEAD || head.length > MAX_BODY || head.length > size - at - PREFIX)
+            break;
+        if (crc32_of(0, data + at + PREFIX, head.length) != head.crc)
+            break;
+        at += PREFIX + head.length;
+        good = head.flags & 1 ? at : good;
+    }
+    return position + good;
+}
+
+/* The start of the last segment, UNKNOWN_POSITION where there is none. */
+static uint64_t last_segment(void)
+{
+    uint64_t last = UNKNOWN_POSITION;
+    DIR *listing = opendir(folder);
+    for (struct dirent *entry; listing && (entry = readdir(listing));) {
+        size_t digits = strspn(entry->d_name, "0123456789");
+        if (digits != 20 || strcmp(entry->d_name + digits, ".seg") ||
+            strncmp(entry->d_name, "0922", 4) >= 0)
+            continue;
+        uint64_t position = strtoull(entry->d_name, NULL, 10);
+        last = last == UNKNOWN_POSITION || position > last ? position : last;
+    }
+    if (listing)
+        closedir(listing);
+    return last;
+}
+
+/* Finds the end of the log in its last segment and cuts off the frame that was in flight.
+ *
+ * What `committed` covers is never cut off. Where it cannot be read the segment stays as it is and
+ * the log goes on in a new one behind it, so that no position is given out twice. Only when the
+ * file is shorter than `committed` (a power failure without `sync`) does the log end earlier. */
+static int repair(uint64_t committed)
+{
+    char name[32];
+    struct stat state;
+    first = last_segment();
+    if (first == UNKNOWN_POSITION) {
+        end = committed == UNKNOWN_POSITION ? end : committed;
+        return 0;
+    }
+    segment_name(name, first);
+    segment_fd = openat(folder_fd, name, O_RDWR | O_CLOEXEC);
+    if (segment_fd < 0 || fstat(segment_fd, &state))
+        return failed(name);
+    uint64_t size = (uint64_t)state.st_size, good = 0;
+    if (size) {
+        char *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, segment_fd, 0);
+        if (data == MAP_FAILED)
+            return failed(name);
+        good = last_good(data, size, first);
+        munmap(data, size);
+    }
+    if (committed != UNKNOWN_POSITION && committed > first && committed > good &&
+        committed <= first + size) {
+        mosquitto_log_printf(LOG_WARNING, "journal: %s/%s is damaged at position %llu; the log goes "
+                             "on behind it", folder, name, (unsigned long long)good);
+        end = first + size;
+        return settle_segment();
+    }
+    if (good > first + sizeof(struct header)) {
+        end = good;
+        return ftruncate(segment_fd, (off_t)(good - first)) ? failed(name) : 0;
+    }
+    close(segment_fd);
+    segment_fd = -1;
+    if (unlinkat(folder_fd, name, 0))
+        return failed(name);
+    end = first;
+    return repair(committed);
+}
+
+static int claim_topic(void)
+{
+    char text[sizeof TOPIC + 1] = "";
+    int fd = openat(folder_fd, "topic", O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? 0 : read(fd, text, sizeof text);
+    if (fd >= 0)
+        close(fd);
+    if (size <= 0)
+        return replace_text("topic", TOPIC);
+    if (size == sizeof TOPIC - 1 && !memcmp(text, TOPIC, sizeof TOPIC - 1))
+        return 0;
+    errno = EEXIST;
+    return -1;
+}
+
+static int make_folder(void)
+{
+    for (char *at = folder + 1; *at; at++)
+        if (*at == '/') {
+            *at = 0;
+            mkdir(folder, 0755);
+            *at = '/';
+        }
+    mkdir(folder, 0755);
+    folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return folder_fd < 0 ? -1 : 0;
+}
+
+static int open_log(void)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    uint64_t committed[2];
+    if (make_folder())
+        return failed("");
+    lock_fd = openat(folder_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (lock_fd < 0 || fcntl(lock_fd, F_SETLK, &whole))
+        return failed("lock");
+    if (claim_topic())
+        return failed("topic");
+    committed_fd = openat(folder_fd, "committed", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (committed_fd < 0)
+        return failed("committed");
+    bool known = pread(committed_fd, committed, sizeof committed, 0) == sizeof *committed &&
+                 *committed < 1ull << 62;
+    if (repair(known ? *committed : UNKNOWN_POSITION))
+        return -1;
+    if (ftruncate(committed_fd, sizeof end) || store_committed() || fsync(committed_fd))
+        return failed("committed");
+    return 0;
+}
+
+static int read_options(const struct mosquitto_opt *options, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const char *key = options[i].key, *value = options[i].value;
+        if (!strcmp(key, "folder") && strlen(value) < sizeof folder)
+            strcpy(folder, value);
+        else if (!strcmp(key, "sync"))
+            sync_each = !strcmp(value, "true");
+        else if (!strcmp(key, "min_free_bytes"))
+            min_free_bytes = strtoull(value, NULL, 10);
+        else if (!strcmp(key, "segment_bytes"))
+            segment_bytes = strtoull(value, NULL, 10);
+        else
+            mosquitto_log_printf(LOG_WARNING, "journal: the option %s is of no use", key);
+    }
+    if (*folder)
+        return 0;
+    mosquitto_log_printf(LOG_ERROR, "journal: plugin_opt_folder is needed");
+    return -1;
+}
+
+/* ── what the broker calls ──────────────────────────────────────────────────────────────────── */
+
+int mosquitto_plugin_version(int count, const int *versions)
+{
+    for (int i = 0; i < count; i++)
+        if (versions[i] == 5)
+            return 5;
+    return -1;
+}
+
+int mosquitto_plugin_init(mosquitto_plugin_id_t *identifier, void **data,
+                          struct mosquitto_opt *options, int count)
+{
+    (void)data;
+    plugin = identifier;
+    make_table();
+    /* A limit on the size of files is a full disk, not a reason to die. */
+    signal(SIGXFSZ, SIG_IGN);
+    if (read_options(options, count) || open_log())
+        return UNKNOWN;
+    return mosquitto_callback_register(plugin, MOSQ_EVT_TICK, on_tick, NULL, NULL) ||
+           mosquitto_callback_register(plugin, MOSQ_EVT_ACL_CHECK, on_access, NULL, NULL) ||
+           mosquitto_callback_register(plugin, MOSQ_EVT_MESSAGE, on_message, NULL, NULL);
+}
+
+int mosquitto_plugin_cleanup(void *data, struct mosquitto_opt *options, int count)
+{
+    (void)data, (void)options, (void)count;
+    if (!plugin || committed_fd < 0)
+        return SUCCESS;
+    mosquitto_callback_unregister(plugin, MOSQ_EVT_MESSAGE, on_message, NULL);
+    mosquitto_callback_unregister(plugin, MOSQ_EVT_ACL_CHECK, on_access, NULL);
+    mosquitto_callback_unregister(plugin, MOSQ_EVT_TICK, on_tick, NULL);
+    if (segment_fd >= 0) {
+        fdatasync(segment_fd);
+        close(segment_fd);
+    }
+    fdatasync(committed_fd);
+    close(committed_fd);
+    close(lock_fd);
+    close(folder_fd);
+    return SUCCESS;
+}
