@@ -43,7 +43,9 @@ def wait_for(condition: Callable[[], Any], seconds: float, what: str) -> Any:
 class AgentProcess:
     """`fogline agent` with fixed ports, so that clients find it again after a restart."""
 
-    def __init__(self, folder: Path, queries: dict[str, str], more: str = "") -> None:
+    def __init__(
+        self, folder: Path, queries: dict[str, str], more: str = "", broker: str = ""
+    ) -> None:
         self.folder = folder
         self.mqtt_port, self.http_port = free_port(), free_port()
         for name, text in queries.items():
@@ -52,7 +54,7 @@ class AgentProcess:
         self.config = folder / "site.yaml"
         self.config.write_text(
             f"site: test\njobs: [{jobs}]\nhttp_port: {self.http_port}\nmetrics_seconds: 1\n"
-            f"broker: {{port: {self.mqtt_port}}}\nmin_free_megabytes: 1\n{more}",
+            f"broker: {broker or f'{{port: {self.mqtt_port}}}'}\nmin_free_megabytes: 1\n{more}",
             encoding="utf-8",
         )
         self.process: subprocess.Popen[bytes] | None = None

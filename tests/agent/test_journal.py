@@ -31,7 +31,8 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from fogline.agent import journal_intake as module
 from fogline.agent.intake import Subscription
-from fogline.agent.journal_intake import READER, JournalIntake, register
+from fogline.agent.journal import READER, register
+from fogline.agent.journal_intake import JournalIntake
 from fogline.agent.mosquitto import Mosquitto, MosquittoOptions
 from fogline.agent.site import enforce_journal
 from fogline.broker import Message, open_broker

@@ -6,7 +6,7 @@ import json
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from fogline.agent.config import read_config
+from fogline.agent.mosquitto import Mosquitto, MosquittoOptions
 from fogline.agent.site import Site
 from fogline.errors import UsageError
 from tests.agent import kill_matrix
@@ -45,9 +46,9 @@ def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentProcess]:
         made.end()
 
 
-def publish(agent: AgentProcess, topic: str, *payloads: str) -> None:
+def publish(agent: AgentProcess, topic: str, *payloads: str, login: Sequence[str] = ()) -> None:
     """With Mosquitto's own client, one message a line."""
-    command = ["mosquitto_pub", "-p", str(agent.mqtt_port), "-q", "1", "-t", topic, "-l"]
+    command = ["mosquitto_pub", "-p", str(agent.mqtt_port), "-q", "1", "-t", topic, "-l", *login]
     subprocess.run(command, input="\n".join(payloads), text=True, check=True, timeout=30)
 
 
@@ -147,6 +148,27 @@ def test_sigterm_ends_it_in_order_and_it_goes_on_later(agent: AgentProcess) -> N
     wait_for(lambda: results(agent, "now", "a")[-1]["value"] == 7.0, 60, "value after the restart")
     windows = [r["window"]["end"] for r in results(agent, "level", "a")]
     assert len(windows) == len(set(windows))
+
+
+def test_an_existing_broker_with_a_password(tmp_path: Path) -> None:
+    """Over a subscription then, because a broker that is not ours has no journal."""
+    options = MosquittoOptions(user="fog", password="s3cret line")
+    (tmp_path / "secret").write_text("s3cret line\n", encoding="utf-8")
+    with Mosquitto(tmp_path / "broker", options) as broker:
+        more = f"{{url: 'mqtt://127.0.0.1:{broker.port}', user: fog, password_file: secret}}"
+        agent = AgentProcess(tmp_path, {"q": QUERY}, broker=more)
+        agent.mqtt_port = broker.port
+        agent.start()
+        try:
+            agent.wait_healthy()
+            publish(agent, "rooms/a", reading("a", 1, 0), login=["-u", "fog", "-P", "s3cret line"])
+            wait_for(lambda: results(agent, "now", "a"), 60, "value")
+            everything = [f.read_bytes() for f in tmp_path.rglob("*") if f.is_file()]
+            kept = [text for text in everything if b"s3cret line" in text]
+            assert len(kept) == 1, "only the password file holds the password"
+            assert "s3cret" not in json.dumps(agent.status())
+        finally:
+            agent.end()
 
 
 def test_kill_matrix(tmp_path: Path) -> None:

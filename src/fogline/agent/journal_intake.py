@@ -22,18 +22,14 @@ A client that got no confirmation sends again, and then the journal holds the me
 
 from __future__ import annotations
 
-import json
-import os
-import random
 import struct
 import threading
 import time
 import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from fogline.agent.intake import Subscription
+from fogline.agent.journal import READER, Journal, Registry, register
 from fogline.agent.recent import REMEMBERED, Recent
 from fogline.broker.topics import matches, split_share
 from fogline.log import (
@@ -47,12 +43,9 @@ from fogline.log import (
     get_position,
     set_position,
 )
-from fogline.log import disk as log_disk
 from fogline.log.frames import BadFrame
-from fogline.log.segments import Segment, list_segments, locate
+from fogline.log.segments import list_segments, locate
 
-READER = "ingest"
-_FILE = "intake"
 _READ_BYTES = 2 << 20
 _SMALL_BYTES = 64 << 10
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.01
@@ -62,56 +55,6 @@ _ARRIVAL_US = 50_000
 _MOST_ROUTES = 100_000
 # The head of a frame with one record, as the broker writes it: up to where the topic begins.
 _MESSAGE = struct.Struct("<IIBqQqIIH")
-
-
-@dataclass(frozen=True, slots=True)
-class Registry:
-    """What the file `intake` holds."""
-
-    source: int
-    starts: dict[str, int]
-
-
-def register(journal: Path, logs: Iterable[str]) -> Registry:
-    """From now on these logs get what comes into the journal, and no others do.
-
-    Called before the broker starts, so that nothing it confirms comes too early, and again by the
-    intake itself; a repetition changes nothing.
-    """
-    old = _load(journal)
-    wanted = list(logs)
-    with LogReader(journal) as reader:
-        end = reader.committed()
-        first = reader.tail()
-    starts = {log: old.starts.get(log, end) for log in wanted}
-    journal.mkdir(parents=True, exist_ok=True)
-    if starts != old.starts or not (journal / _FILE).exists():
-        _sync(journal, first)
-        text = json.dumps({"source": old.source, "starts": starts})
-        log_disk.replace(journal / _FILE, text + "\n")
-    if get_position(journal, READER) is None:
-        set_position(journal, READER, min(starts.values(), default=end))
-    return Registry(old.source, starts)
-
-
-def _load(journal: Path) -> Registry:
-    try:
-        data = json.loads((journal / _FILE).read_text(encoding="utf-8"))
-        starts = {str(log): int(start) for log, start in data["starts"].items()}
-        return Registry(int(data["source"]), starts)
-    except FileNotFoundError:
-        return Registry(random.SystemRandom().getrandbits(62) | 1 << 61, {})
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LogError(f"{journal / _FILE} cannot be read: {error}") from error
-
-
-def _sync(journal: Path, position: int) -> None:
-    """Everything from the segment of `position` on is on disk."""
-    segments = list_segments(journal)
-    for segment in segments[max(locate(segments, position), 0) :]:
-        log_disk.sync(segment.path)
-    if segments:
-        log_disk.sync(journal)
 
 
 class Target:
@@ -190,7 +133,7 @@ class JournalIntake:
         """Bytes of the journal that were damaged and left out."""
         registry = register(journal, [s.log for s in subscriptions])
         self.targets = [Target(subscription, logs, registry) for subscription in subscriptions]
-        self._source = _Journal(journal)
+        self._source = Journal(journal)
         noted = get_position(journal, READER) or 0
         for target in self.targets:
             target.position = max(target.position, noted)
@@ -357,59 +300,3 @@ class JournalIntake:
         self._problem = problem
         for target in self.targets:
             target.state = problem or "running"
-
-
-class _Journal:
-    """The journal's bytes, a stretch at a time, and the way to have them on disk."""
-
-    def __init__(self, folder: Path) -> None:
-        self.reader = LogReader(folder)
-        self._folder = folder
-        self._segment: Segment | None = None
-        self._fd = -1
-
-    def committed(self) -> int:
-        return self.reader.committed()
-
-    def read(self, position: int, limit: int) -> tuple[int, bytes]:
-        """What is committed from the first frame at or behind `position` on, in one segment; no
-        bytes where it takes a closer look."""
-        limit = min(limit, self.committed())
-        segment = self._enter(position)
-        if segment is None:
-            return position, b""
-        begin = max(position, segment.frames)
-        return begin, os.pread(self._fd, max(limit - begin, 0), begin - segment.first)
-
-    def _enter(self, position: int) -> Segment | None:
-        now = self._segment
-        if now is not None and now.first <= position < now.first + os.fstat(self._fd).st_size:
-            return now
-        segments = list_segments(self._folder)
-        index = locate(segments, position)
-        if index < 0:
-            return None
-        self._close_segment()
-        try:
-            self._fd = os.open(segments[index].path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return None
-        self._segment = segments[index]
-        return self._segment
-
-    def sync(self, start: int, end: int) -> None:
-        """Everything from `start` to `end` is on disk."""
-        now = self._segment
-        if now is not None and now.frames < start and end <= now.first + os.fstat(self._fd).st_size:
-            os.fdatasync(self._fd)
-        else:
-            _sync(self._folder, start)
-
-    def _close_segment(self) -> None:
-        if self._segment is not None:
-            os.close(self._fd)
-            self._segment = None
-
-    def close(self) -> None:
-        self._close_segment()
-        self.reader.close()

@@ -13,17 +13,19 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from fogline import settings
 from fogline.agent.children import Child
 from fogline.agent.config import SiteConfig
-from fogline.agent.journal_intake import READER, register
+from fogline.agent.journal import READER, register
 from fogline.agent.mosquitto import Mosquitto, MosquittoOptions
 from fogline.agent.reporting import Reporter
 from fogline.broker.topics import split_share
 from fogline.commands.queries import LoadedQuery, load_query
 from fogline.errors import DataError, SetupError, UsageError
 from fogline.log import Limits, LogError, SiteLog, enforce, get_position
+from fogline.model.broker_url import BrokerUrl
 from fogline.model.sites import bad_log, command_log, insight_log, late_log, stream_log
 from fogline.model.streams import StreamSource
 from fogline.plan.operators import Scan, walk_plan
@@ -102,14 +104,16 @@ class Site:
         """With user and password: not for printing."""
         if self._broker is not None:
             return self._broker.url
-        return str(self.config.broker.url)
+        given = self.config.broker
+        return with_login(str(given.url), given.user, _password(given.password_file))
 
     @property
     def broker_address(self) -> str:
         """Where devices connect, for people."""
         if self._broker is not None:
             return f"mqtt://{self._broker.options.host}:{self._broker.port}"
-        return str(self.config.broker.url).rpartition("@")[2]
+        url = BrokerUrl.parse(str(self.config.broker.url))
+        return f"{'mqtts' if url.tls else 'mqtt'}://{url}"
 
     @property
     def http_address(self) -> str:
@@ -278,6 +282,14 @@ def enforce_journal(journal: Path) -> None:
     """Keeps what the intake has not taken over yet, and the last segment."""
     if get_position(journal, READER) is not None:
         enforce(journal, Limits(size=0), time.time_ns() // 1000)
+
+
+def with_login(url: str, user: str | None, password: str | None) -> str:
+    """The address with user and password in it, where they are given apart from it."""
+    if user is None:
+        return url
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{quote(user, safe='')}:{quote(password or '', safe='')}@{rest}"
 
 
 def _password(file: Path | None) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from fogline.model.broker_url import BrokerUrl
 from fogline.model.streams import StreamSource
 
 
@@ -11,7 +12,7 @@ def stream_log(stream: StreamSource) -> str:
     """The log of a stream's messages: its topic, behind the broker if that is not the site's."""
     topic = str(stream.parameter("topic"))
     broker = stream.parameter("broker")
-    return topic if broker is None else f"{broker}/{topic}"
+    return topic if broker is None else f"{BrokerUrl.parse(str(broker))}/{topic}"
 
 
 def insight_log(job: str, insight: str) -> str:

@@ -142,7 +142,11 @@ class SiteJob:
         return self._run(name, writer, trigger)
 
     def _start_live(self, name: str, program: Program) -> StreamingQuery:
-        inputs = self._inputs(program, None)
+        steady = {s.stream.name for s in (*self._steady.scans, *self._steady.record_scans)}
+        inputs = {
+            stream: replace(given, rejects=None) if stream in steady else given
+            for stream, given in self._inputs(program, None).items()
+        }
         compiled = compile_live(self._spark, program, inputs, self._spec.functions)
         writer = self._to_logs(compiled, name, program, live=True).outputMode("update")
         return self._run(
