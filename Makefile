@@ -30,9 +30,8 @@ bench-peers: setup ## the same measurements beside other engines (a large downlo
 	@scripts/setup-peers.sh
 	@$(PYTHON) bench/run.py --peers $(ARGS)
 
-bench-site: setup ## measure a live site: latency, the log beside a file, an idle site
+bench-site: setup ## measure a live site: latency, intake, the log, idle, an hour's load
 	@$(PYTHON) bench/site.py $(ARGS)
-	@$(PYTHON) bench/mqtt_receive.py
 
 kill-matrix: setup ## 100,000 readings while every process is killed again and again
 	@$(PYTHON) tests/agent/kill_matrix.py $(ARGS)

@@ -50,6 +50,15 @@ def main(messages: int, size: int, rounds: int, save_after: int, publish_to: str
     if publish_to:
         publish(publish_to, messages, size)
         return
+    for kind, rates in measure(messages, size, rounds, save_after).items():
+        show(kind, *rates)
+
+
+def measure(
+    messages: int = 50_000, size: int = 150, rounds: int = 3, save_after: int = 0
+) -> dict[str, tuple[float, float, float]]:
+    """Median rates of bare paho, of a subscription and of the journal, live and with a backlog."""
+    found = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         plain = MosquittoOptions(save_after=save_after)
@@ -66,11 +75,12 @@ def main(messages: int, size: int, rounds: int, save_after: int, publish_to: str
                     (bare(other, to_other), fogline(other, to_other), journal(folder, to_own))
                     for _ in range(rounds)
                 ]
-                show(kind, rates)
+                theirs, subscribed, journaled = (median(c) for c in zip(*rates, strict=True))
+                found[kind] = (theirs, subscribed, journaled)
+    return found
 
 
-def show(kind: str, rates: list[tuple[float, float, float]]) -> None:
-    theirs, subscribed, journaled = (median(column) for column in zip(*rates, strict=True))
+def show(kind: str, theirs: float, subscribed: float, journaled: float) -> None:
     click.echo(
         f"{kind:8} bare paho {theirs:8,.0f}/s"
         f"   subscription {subscribed:8,.0f}/s ({subscribed / theirs:.2f})"

@@ -18,24 +18,23 @@ from pathlib import Path
 from typing import Any
 
 import click
-import matplotlib as mpl
 import paho.mqtt.client as paho
 import psutil
 from paho.mqtt.enums import CallbackAPIVersion
 from rich.console import Console
 
-mpl.use("Agg")
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 import data  # noqa: E402
-import matplotlib.pyplot as plt  # noqa: E402
+import mqtt_receive  # noqa: E402
+import site_page  # noqa: E402
 
 from fogline.log import SiteLog  # noqa: E402
 from tests.agent.kit import AgentProcess  # noqa: E402
 
 SENSORS = 788
-PARTS = ("latency", "log", "idle", "load")
+PARTS = ("latency", "intake", "log", "idle", "load")
 STREAM = (
     's = STREAM FROM mqtt(topic="s/+", format="json", time="t", lateness="200 ms", '
     'schema="sensor string, x double");\n'
@@ -52,17 +51,21 @@ console = Console(highlight=False)
 @click.option("--rate", default=5000, show_default=True, help="Readings a second for the latency.")
 @click.option("--seconds", default=60.0, show_default=True, help="How long latency is measured.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for results and the plot.")
-def main(parts: tuple[str, ...], rate: int, seconds: float, out: Path | None) -> None:
+@click.option("--write-docs", is_flag=True, help="Write docs/benchmarks-site.md anew.")
+def main(
+    parts: tuple[str, ...], rate: int, seconds: float, out: Path | None, write_docs: bool
+) -> None:
     found: dict[str, Any] = {}
     for part in parts or PARTS:
-        run = {"latency": lambda: latency(rate, seconds), "log": log, "idle": idle, "load": load}
+        run = {"intake": intake, "log": log, "idle": idle, "load": load}
+        run["latency"] = lambda: latency(rate, seconds)
         found[part] = run[part]()
         console.print(part, json.dumps({k: v for k, v in found[part].items() if k != "samples"}))
     if out:
         out.mkdir(parents=True, exist_ok=True)
         (out / "site.json").write_text(json.dumps(found), encoding="utf-8")
-        if "latency" in found:
-            plot(found["latency"]["samples"], out / "latency.png")
+    if write_docs:
+        site_page.write(found)
 
 
 # ── latency ──────────────────────────────────────────────────────────────────────────────────────
@@ -145,19 +148,14 @@ def percentiles(values: list[float]) -> dict[str, float]:
     return {"n": len(ordered), "p50_ms": at(0.5), "p95_ms": at(0.95), "p99_ms": at(0.99)}
 
 
-def plot(samples: dict[str, list[float]], path: Path) -> None:
-    figure, panel = plt.subplots(figsize=(7, 3.2), layout="constrained")
-    for (mode, values), colour in zip(samples.items(), ("#0b7a75", "#d9822b"), strict=True):
-        ordered = sorted(values)
-        share = [i / len(ordered) for i in range(len(ordered))]
-        panel.plot(ordered, share, label=mode, color=colour)
-    panel.set_xscale("log")
-    panel.set_xlabel("milliseconds from publish to receive")
-    panel.set_ylabel("share of results")
-    panel.grid(alpha=0.3)
-    panel.legend()
-    figure.savefig(path, dpi=110, metadata={"Software": None})
-    plt.close(figure)
+# ── intake ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def intake() -> dict[str, Any]:
+    """MQTT into the log beside a bare subscriber, messages a second."""
+    found = mqtt_receive.measure()
+    names = ("bare_paho", "subscription", "journal")
+    return {k: dict(zip(names, map(round, rates), strict=True)) for k, rates in found.items()}
 
 
 # ── the log beside a file ────────────────────────────────────────────────────────────────────────
