@@ -13,7 +13,18 @@ import pytest
 import fogline
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGETS = ["setup", "demo", "test", "lint", "bench", "bench-peers", "clean", "help"]
+TARGETS = [
+    "setup",
+    "demo",
+    "test",
+    "lint",
+    "bench",
+    "bench-peers",
+    "bench-site",
+    "kill-matrix",
+    "clean",
+    "help",
+]
 SKIPPED = {"node_modules", "__pycache__", "build", "dist", "fogline.egg-info"}
 
 # The dots are bracketed so that this file does not hold what it looks for.

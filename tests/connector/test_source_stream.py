@@ -268,6 +268,7 @@ def test_late_records_are_diverted(stream: Callable, start: Callable, tmp_path: 
     assert {name: int(value) for name, value in metrics.items()} == {
         "records": 12,
         "bad": 0,
+        "lag": 0,
         "late": 12 - len(expected),
         "bytes": path.stat().st_size,
     }

@@ -45,9 +45,9 @@ def open_session(
         raise SetupError("Java is missing", "run: apt-get install openjdk-17-jre-headless")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
+    running = SparkSession._instantiatedSession  # the one of this process, whatever the thread
+    if running is not None and running.sparkContext._jsc is not None:
+        return running
     conf = SparkConf().setMaster(settings.engine).setAppName(name)
     conf.setAll(list((_configuration(settings) | dict(more or {})).items()))
     try:

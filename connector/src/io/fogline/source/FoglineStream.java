@@ -81,7 +81,7 @@ final class FoglineStream
 
     @Override
     public Offset latestOffset(Offset startOffset, ReadLimit limit) {
-        SourceOffset start = (SourceOffset) startOffset;
+        SourceOffset start = SourceOffset.of(startOffset);
         Store.Listing listing = frozen == null ? files.list() : frozen;
         if (start.ended() || listing.equals(lastFruitless)) {
             return start;
@@ -165,8 +165,8 @@ final class FoglineStream
 
     @Override
     public InputPartition[] planInputPartitions(Offset startOffset, Offset endOffset) {
-        SourceOffset start = (SourceOffset) startOffset;
-        SourceOffset end = (SourceOffset) endOffset;
+        SourceOffset start = SourceOffset.of(startOffset);
+        SourceOffset end = SourceOffset.of(endOffset);
         lastPlanned = end;
         BatchContext context = context(end);
         List<InputPartition> partitions = new ArrayList<>();
@@ -184,7 +184,7 @@ final class FoglineStream
         if (!options.log()) {
             throw new UnsupportedOperationException("only a log can be read in real time");
         }
-        SourceOffset start = (SourceOffset) startOffset;
+        SourceOffset start = SourceOffset.of(startOffset);
         long position = start.position(InputLog.NAME);
         BatchContext context = new BatchContext(0, options.currentFraction(), BatchContext.NEVER_LATE);
         reachedBase = start;
@@ -206,7 +206,7 @@ final class FoglineStream
     public Map<String, String> metrics(Optional<Offset> latestConsumed) {
         Progress.Found all = done.plus(progress.total());
         return Map.of(
-                "lag", Long.toString(latestConsumed.map(at -> lag((SourceOffset) at)).orElse(0L)),
+                "lag", Long.toString(latestConsumed.map(at -> lag(SourceOffset.of(at))).orElse(0L)),
                 "records", Long.toString(all.records()),
                 "bad", Long.toString(all.bad()),
                 "late", Long.toString(all.late()),

@@ -61,6 +61,11 @@ final class SourceOffset extends Offset {
         return new SourceOffset(end, new TreeMap<>(), newest, arrival, fraction, ended, skip);
     }
 
+    /** The offset itself, also where Spark has it only as its checkpoint keeps it. */
+    static SourceOffset of(Offset offset) {
+        return offset instanceof SourceOffset known ? known : parse(offset.json());
+    }
+
     static SourceOffset parse(String text) {
         try {
             JsonNode node = JSON.readTree(text);
