@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Sets up everything Fogline needs on a Debian machine: a JDK, a C compiler, Mosquitto, the Python
-# packages in .venv, the connector jar and the broker's journal. It installs only what is missing and leaves no service running.
+# packages in .venv, the connector jar and the broker's journal. It installs only what is missing and
+# leaves no service running.
 # When everything is in place it does nothing and takes well under a second.
 set -euo pipefail
 

@@ -18,7 +18,7 @@ from fogline.agent.mosquitto import Mosquitto, MosquittoOptions
 from fogline.agent.site import Site
 from fogline.errors import UsageError
 from tests.agent import kill_matrix
-from tests.agent.kit import AgentProcess, wait_for
+from tests.agent.kit import AgentProcess, free_port, wait_for
 
 BASE = 1_735_689_600_000
 QUERY = """
@@ -169,6 +169,22 @@ def test_an_existing_broker_with_a_password(tmp_path: Path) -> None:
             assert "s3cret" not in json.dumps(agent.status())
         finally:
             agent.end()
+
+
+def test_without_space_the_site_says_so_and_confirms_nothing(tmp_path: Path) -> None:
+    config = tmp_path / "site.yaml"
+    port = free_port()
+    text = f"site: full\nbroker: {{port: {port}}}\nmin_free_megabytes: 1000000000000\n"
+    config.write_text(text, encoding="utf-8")
+    site = Site(read_config(config))
+    site.start()
+    try:
+        assert "no space" in site.status()["broker"]["state"]
+        command = ["mosquitto_pub", "-p", str(port), "-q", "1", "-t", "a", "-m", "1"]
+        with pytest.raises(subprocess.TimeoutExpired):
+            subprocess.run(command, timeout=3, check=True)
+    finally:
+        site.stop()
 
 
 def test_kill_matrix(tmp_path: Path) -> None:

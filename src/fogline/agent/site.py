@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -195,10 +196,21 @@ class Site:
         broker: dict[str, Any] = {"state": "running", "address": self.broker_address}
         if self._broker is not None:
             broker |= {"pid": self._broker.pid, "restarts": self._broker_restarts}
-            broker["state"] = "running" if self._broker.running else "restarting"
+            broker["state"] = self._broker_state()
         parts["broker"] = broker
         healthy = all(part["state"] == "running" for part in parts.values())
         return {"site": self.config.site, "healthy": healthy, **parts}
+
+    def _broker_state(self) -> str:
+        """A broker without space stands still, and its clients wait."""
+        assert self._broker is not None
+        if not self._broker.running:
+            return "restarting"
+        free = shutil.disk_usage(self.folder).free
+        if free < self._min_free:
+            kept = f"{self._min_free:,} bytes are kept free"
+            return f"no space: {free:,} bytes are left, {kept}"
+        return "running"
 
     # ── what the processes are told ────────────────────────────────────────────────────────────
 
