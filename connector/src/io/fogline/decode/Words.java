@@ -54,6 +54,29 @@ final class Words {
     /** The end of a JSON number without exponent that begins at {@code from}, or -1. */
     static int numberEnd(byte[] bytes, int from) {
         int first = bytes[from] == '-' ? from + 1 : from;
+        if (first + 8 > bytes.length) {
+            return -1;
+        }
+        long other = notDigits(word(bytes, first));
+        int whole = Long.numberOfTrailingZeros(other) >>> 3;
+        if (other == 0) {
+            return longNumberEnd(bytes, first);
+        }
+        if (whole == 0 || bytes[first] == '0' && whole > 1) {
+            return -1;
+        }
+        if (bytes[first + whole] != '.') {
+            return first + whole;
+        }
+        long behind = other & other - 1;
+        if (behind == 0) {
+            return longNumberEnd(bytes, first);
+        }
+        int end = Long.numberOfTrailingZeros(behind) >>> 3;
+        return end > whole + 1 ? first + end : -1;
+    }
+
+    private static int longNumberEnd(byte[] bytes, int first) {
         int at = digitsEnd(bytes, first);
         if (at <= first || bytes[first] == '0' && at > first + 1) {
             return -1;
@@ -65,10 +88,15 @@ final class Words {
         return end > at + 1 ? end : -1;
     }
 
+    /** The high bit of every byte that is not a digit; exact up to the first byte beyond ASCII. */
+    private static long notDigits(long word) {
+        long digits = word ^ ZEROS;
+        return (digits + ABOVE_NINE | digits) & HIGHS;
+    }
+
     private static int digitsEnd(byte[] bytes, int from) {
         for (int i = from; i + 8 <= bytes.length; i += 8) {
-            long digits = word(bytes, i) ^ ZEROS;
-            long other = (digits + ABOVE_NINE | digits) & HIGHS;
+            long other = notDigits(word(bytes, i));
             if (other != 0) {
                 return i + (Long.numberOfTrailingZeros(other) >>> 3);
             }
