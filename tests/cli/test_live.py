@@ -60,7 +60,7 @@ def run(tmp_path: Path) -> Any:
 
 def test_readings_in_results_out_and_ctrl_c(run: Run) -> None:
     wait_for(lambda: run.send("a", 10, 0), 60, "broker")
-    assert f"mqtt://127.0.0.1:{run.port}" in run.said()
+    wait_for(lambda: f"mqtt://127.0.0.1:{run.port}" in run.said(), 30, "address")
     run.send("a", 20, 1000)
     run.send("a", 1, 60_000)
     wait_for(lambda: len(run.results()) >= 4, 120, "results")
