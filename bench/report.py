@@ -35,13 +35,14 @@ def rows(workload: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     for engine in workload["engines"]:
         rate = engine["events_per_second"]
         speed = "failed" if rate is None else f"{rate / 1000:,.0f}"
-        memory = f"{engine['peak_bytes'] / 2**30:.1f} GiB"
+        memory = f"{engine['peak_bytes'] / 2**30:.1f} GiB" if engine["peak_bytes"] else ""
         if workload["baseline"]:
             ratio = engine["to_baseline"]
             ratios = ("" if not ratio else f"{1 / ratio:.2f}",)
         else:
             ratios = tuple(_ratio(engine[name]) for name in ("to_pyspark", "to_flink"))
-        yield (engine["label"], speed, *ratios, memory, f"{engine['count']:,}")
+        results = f"{engine['count']:,}" if engine["count"] else ""
+        yield (engine["label"], speed, *ratios, memory, results)
 
 
 def _ratio(value: float | None) -> str:
