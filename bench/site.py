@@ -84,7 +84,7 @@ def _latency(query: str, rate: int, seconds: float) -> list[float]:
         stop = threading.Event()
         thread = threading.Thread(target=produce, args=(agent.mqtt_port, rate, stop), daemon=True)
         thread.start()
-        time.sleep(20)  # the warm-up of Spark's code is no part of it
+        time.sleep(40)  # the warm-up of Spark's code is no part of it
         received.clear()
         time.sleep(seconds)
         stop.set()
