@@ -273,7 +273,8 @@ def load(readings: int = 3_600_000) -> dict[str, Any]:
 
 
 def _pour(port: int, readings: int) -> None:
-    command = ["mosquitto_pub", "-p", str(port), "-t", "s/all", "-q", "1", "-l"]
+    # With MQTT 5, because before it Mosquitto cuts off a client with too much unconfirmed.
+    command = ["mosquitto_pub", "-V", "mqttv5", "-p", str(port), "-t", "s/all", "-q", "1", "-l"]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as client:
         assert client.stdin
         start = 1_735_689_600_000
