@@ -13,7 +13,7 @@ from typing import Any
 
 from workloads import many_insights
 
-from fogline.commands.queries import load_query
+from fogline.plan.query_file import load_query
 from fogline.settings import load
 
 INSIGHTS = 200

@@ -8,7 +8,6 @@ output; what it writes to standard error goes to its log file.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -20,16 +19,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-_PR_SET_PDEATHSIG = 1
-_prctl = getattr(ctypes.CDLL(None, use_errno=True), "prctl", None)
+from fogline.agent.parent_death import die_with_parent
+
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
 _HEALTHY_SECONDS = 30.0
-
-
-def end_with_parent() -> None:
-    """For a new process: the kernel ends it when the thread that started it is gone."""
-    if _prctl is not None:
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Child:
@@ -86,7 +79,7 @@ class Child:
                 stderr=log,
                 text=True,
                 start_new_session=True,
-                preexec_fn=end_with_parent,
+                preexec_fn=die_with_parent,
                 env=os.environ | {"PYTHONUNBUFFERED": "1"},
             )
         assert self._process.stdin

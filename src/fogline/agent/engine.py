@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from fogline import settings
 from fogline.agent.children import child_config, parent_gone, tell
 from fogline.agent.rejects import RejectMover
-from fogline.commands.queries import load_query
 from fogline.errors import FoglineError
 from fogline.log import LogWriter, SiteLog, set_position
+from fogline.plan.query_file import load_query
 from fogline.plan.rules import optimise
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from fogline.agent.recent import REMEMBERED, Recent
+from fogline.agent.recent import Recent
 from fogline.broker import Batch, Broker, BrokerError, Message
-from fogline.log import LogFull, LogReader, SiteLog
+from fogline.log import LogFull, SiteLog
 
 _RETRY_SECONDS = 1.0
 
@@ -40,14 +40,7 @@ class Intake:
         self._log = logs.writer(subscription.log)
         self._recent = Recent()
         with logs.reader(subscription.log, skip_damage=True) as reader:
-            self._remember(reader)
-
-    def _remember(self, reader: LogReader) -> None:
-        """What the log's tail holds may come again."""
-        position = reader.tail()
-        while position < reader.committed():
-            records, position = reader.read(position)
-            self._recent.note(records[-REMEMBERED:])
+            self._recent.note_tail(reader)
 
     def run(self, stop: threading.Event) -> None:
         self._subscribe(stop)

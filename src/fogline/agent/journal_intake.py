@@ -30,14 +30,13 @@ from pathlib import Path
 
 from fogline.agent.intake import Subscription
 from fogline.agent.journal import READER, Journal, Registry, register
-from fogline.agent.recent import REMEMBERED, Recent
+from fogline.agent.recent import Recent
 from fogline.broker.topics import matches, split_share
 from fogline.log import (
     LogDamaged,
     LogError,
     LogFull,
     LogGone,
-    LogReader,
     Record,
     SiteLog,
     get_position,
@@ -73,7 +72,7 @@ class Target:
         self._recent = Recent() if subscription.deduplicate else None
         if self._recent is not None:
             with logs.reader(subscription.log, skip_damage=True) as reader:
-                _remember(self._recent, reader)
+                self._recent.note_tail(reader)
 
     def wants(self, topic: str) -> bool:
         return matches(self._pattern, topic)
@@ -115,14 +114,6 @@ class Target:
 
 Part = tuple[int, list[Record]]
 """Messages that arrived at about the same time, and when the first of them did."""
-
-
-def _remember(recent: Recent, reader: LogReader) -> None:
-    """What the log's tail holds may come again."""
-    position = reader.tail()
-    while position < reader.committed():
-        records, position = reader.read(position)
-        recent.note(records[-REMEMBERED:])
 
 
 class JournalIntake:

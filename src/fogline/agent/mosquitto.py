@@ -8,12 +8,10 @@ journal every message is in a site log before it is confirmed (docs/design/journ
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import hashlib
 import os
 import pwd
 import shutil
-import signal
 import socket
 import ssl
 import subprocess
@@ -25,6 +23,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
+from fogline.agent.parent_death import end_with_parent
 from fogline.errors import SetupError, UsageError
 
 INSTALL = "install it with: apt-get install mosquitto"
@@ -42,8 +41,6 @@ HASH_ROUNDS = 10_000
 LARGEST_PACKET = (16 << 20) + (128 << 10)
 # The smallest CONNECT there is; any answer to it shows that a broker is at work.
 HELLO = b"\x10\x0c\0\x04MQTT\x04\x02\0\x3c\0\0"
-PR_SET_PDEATHSIG = 1
-_prctl = getattr(ctypes.CDLL(None, use_errno=True), "prctl", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +343,7 @@ class _Keeper:
                 stdout=self._output,
                 stderr=self._output,
                 start_new_session=True,
-                preexec_fn=_end_with_parent,
+                preexec_fn=end_with_parent,
             )
         except OSError as error:
             self._error = error
@@ -354,8 +351,3 @@ class _Keeper:
             self._started.set()
         if self._process is not None:
             self._process.wait()
-
-
-def _end_with_parent() -> None:
-    if _prctl is not None:
-        _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from hashlib import blake2b
 
+from fogline.log import LogReader
+
 REMEMBERED = 200_000
 
 
@@ -27,6 +29,13 @@ class Recent:
     def note(self, messages: Iterable[tuple[str, bytes]]) -> None:
         for topic, payload in messages:
             self._add(_digest(topic, payload))
+
+    def note_tail(self, reader: LogReader) -> None:
+        """What the end of a log holds: it may be delivered again."""
+        position = reader.tail()
+        while position < reader.committed():
+            records, position = reader.read(position)
+            self.note(records[-self._remembered :])
 
     def _add(self, digest: bytes) -> None:
         self._seen[digest] = None

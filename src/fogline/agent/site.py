@@ -23,13 +23,13 @@ from fogline.agent.journal import READER, register
 from fogline.agent.mosquitto import Mosquitto, MosquittoOptions
 from fogline.agent.reporting import Reporter
 from fogline.broker.topics import split_share
-from fogline.commands.queries import LoadedQuery, load_query
 from fogline.errors import DataError, SetupError, UsageError
 from fogline.log import Limits, LogError, SiteLog, enforce, get_position
 from fogline.model.broker_url import BrokerUrl
 from fogline.model.sites import bad_log, command_log, insight_log, late_log, stream_log
 from fogline.model.streams import StreamSource
 from fogline.plan.operators import Scan, walk_plan
+from fogline.plan.query_file import LoadedQuery, load_query
 
 _TICK_SECONDS = 0.2
 _RETENTION_SECONDS = 30.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fogline.commands.queries import load_query
+from fogline.plan.query_file import load_query
 from fogline.settings import Settings
 
 

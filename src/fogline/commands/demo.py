@@ -8,11 +8,11 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-from fogline.agent.children import end_with_parent
+from fogline.agent.parent_death import die_with_parent
 from fogline.commands.live import run_live
-from fogline.commands.queries import load_query
 from fogline.commands.screen import make_screen
 from fogline.plan.program import lower
+from fogline.plan.query_file import load_query
 from fogline.plan.rules import optimise
 from fogline.settings import Settings
 
@@ -49,7 +49,7 @@ def _devices(name: str, rate: int, broker: str) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=end_with_parent,
+        preexec_fn=die_with_parent,
     )
 
 

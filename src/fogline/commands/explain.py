@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from fogline.commands.queries import LoadedQuery, load_query
 from fogline.plan.explain import explain
 from fogline.plan.operators import Plan
 from fogline.plan.program import lower
+from fogline.plan.query_file import LoadedQuery, load_query
 from fogline.settings import Settings
 
 

@@ -18,12 +18,12 @@ import click
 
 from fogline.agent.config import BrokerConfig, JobConfig, SiteConfig
 from fogline.agent.site import Site
-from fogline.commands.queries import LoadedQuery
 from fogline.commands.screen import Screen
 from fogline.commands.stopping import ctrl_c
 from fogline.log import LogReader
 from fogline.model.results import Account, Result, StreamCount
 from fogline.model.sites import insight_log
+from fogline.plan.query_file import LoadedQuery
 from fogline.settings import Settings
 
 _POLL_SECONDS = 0.05

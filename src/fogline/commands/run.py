@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fogline.commands.live import run_live
-from fogline.commands.queries import LoadedQuery, load_query
 from fogline.commands.screen import Screen, make_screen
 from fogline.commands.spool import Spool
 from fogline.commands.stopping import ctrl_c
 from fogline.errors import DataError, UsageError
 from fogline.model.streams import FORMATS, StreamSource
 from fogline.plan.program import Program, lower
+from fogline.plan.query_file import LoadedQuery, load_query
 from fogline.plan.rules import optimise
 from fogline.settings import Settings
 
