@@ -6,7 +6,6 @@ python bench/site.py [latency] [log] [idle]
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 import threading
@@ -30,6 +29,7 @@ import data  # noqa: E402
 import mqtt_receive  # noqa: E402
 import site_page  # noqa: E402
 
+from fogline.broker import Message, open_broker  # noqa: E402
 from fogline.log import SiteLog  # noqa: E402
 from tests.agent.kit import AgentProcess  # noqa: E402
 
@@ -273,17 +273,17 @@ def load(readings: int = 3_600_000) -> dict[str, Any]:
 
 
 def _pour(port: int, readings: int) -> None:
-    # With MQTT 5, because before it Mosquitto cuts off a client with too much unconfirmed.
-    command = ["mosquitto_pub", "-V", "mqttv5", "-p", str(port), "-t", "s/all", "-q", "1", "-l"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as client:
-        assert client.stdin
-        start = 1_735_689_600_000
+    """As fast as the broker confirms; mosquitto_pub gives up in the middle of so many lines."""
+    start = 1_735_689_600_000
+    with open_broker(f"mqtt://127.0.0.1:{port}") as broker:
+        broker.connect()
         for first in range(0, readings, 1000):
             lines = [
-                f'{{"sensor":"s{n % SENSORS}","x":{n % 97},"t":{start + n},"n":{n}}}\n'
+                f'{{"sensor":"s{n % SENSORS}","x":{n % 97},"t":{start + n},"n":{n}}}'
                 for n in range(first, first + 1000)
             ]
-            client.stdin.write("".join(lines).encode())
+            ticket = broker.publish([Message("s/all", line.encode()) for line in lines], 600)
+        ticket.wait(600)
 
 
 def _is_through(agent: AgentProcess, readings: int) -> bool:
