@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from fogline import __version__, settings
-from fogline.errors import FoglineError, QueryError, UsageError
+from fogline.errors import FoglineError, ProblemsError, UsageError
 from fogline.simulate.command import simulate
 
 
@@ -183,7 +183,7 @@ def main() -> None:
 
 
 def _tell(error: FoglineError) -> int:
-    if isinstance(error, QueryError):
+    if isinstance(error, ProblemsError):
         machine = "--json" in sys.argv
         text = json.dumps([p.as_json() for p in error.problems]) if machine else str(error)
         click.echo(text, err=True)

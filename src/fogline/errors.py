@@ -74,10 +74,18 @@ class Problem:
         }
 
 
-class QueryError(FoglineError):
-    """A query file is wrong. Holds every problem found, in the order of the text."""
+class ProblemsError(FoglineError):
+    """A text is wrong. Holds every problem found, in the order of the text."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         ordered = tuple(sorted(problems, key=lambda p: (p.line, p.column)))
         super().__init__("\n".join(problem.render() for problem in ordered))
         self.problems = ordered
+
+
+class QueryError(ProblemsError):
+    """A query file is wrong."""
+
+
+class PipelineError(ProblemsError):
+    """A composition, a deployment plan or what they ask for is wrong."""

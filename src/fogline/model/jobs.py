@@ -1,0 +1,230 @@
+"""Jobs and pipelines: what people want to run, and what a node is told to do for it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fogline.errors import DataError
+
+Scalar = str | float | int | bool
+
+WHOLE, FIRST, SECOND = "whole", "first", "second"
+"""Which part of a query's plan a job computes: everything, panes of records, windows of panes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A topic at a node of ours, or at a broker that belongs to no node."""
+
+    topic: str
+    node: str = ""
+    broker: str = ""
+    """mqtt://host:port; only where there is no node."""
+
+    def __str__(self) -> str:
+        return f"{self.topic} at {self.node or self.broker}"
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The user's own PySpark: `entry` is module:function, `package` the SHA-256 of its file."""
+
+    entry: str
+    package: str
+    file: str
+    """The file's name: a .py file or a .whl."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Insights of a query text. `insights` empty: all of them."""
+
+    text: str
+    stage: str = WHOLE
+    insights: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Light operators, one after the other, each a mapping with `op` and what it needs."""
+
+    steps: tuple[Mapping[str, Any], ...]
+
+
+Work = Code | Query | Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job of a pipeline. Names are unique among all jobs of a coordinator."""
+
+    name: str
+    node: str
+    work: Work
+    reads: tuple[Place, ...] = ()
+    writes: tuple[Place, ...] = ()
+    parameters: Mapping[str, Scalar] = field(default_factory=dict)
+    """For the user's code and for steps; changing one does not end the computation."""
+    input: Mapping[str, str] = field(default_factory=dict)
+    """How the user's code gets its records (format, time, schema …); empty: raw messages."""
+    publish: bool = False
+    """Publish what it writes on the brokers too when other jobs read it through the logs."""
+    running: bool = True
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "node": self.node,
+            "work": work_as_json(self.work),
+            "reads": [place_as_json(place) for place in self.reads],
+            "writes": [place_as_json(place) for place in self.writes],
+            "parameters": dict(self.parameters),
+            "input": dict(self.input),
+            "publish": self.publish,
+            "running": self.running,
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Job:
+        try:
+            return cls(
+                name=str(data["name"]),
+                node=str(data["node"]),
+                work=work_from_json(data["work"]),
+                reads=tuple(Place(**place) for place in data.get("reads", ())),
+                writes=tuple(Place(**place) for place in data.get("writes", ())),
+                parameters=dict(data.get("parameters", {})),
+                input=dict(data.get("input", {})),
+                publish=bool(data.get("publish", False)),
+                running=bool(data.get("running", True)),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"this does not describe a job: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A graph of jobs: what one writes and another reads is an edge."""
+
+    name: str
+    jobs: tuple[Job, ...]
+
+    def job(self, name: str) -> Job | None:
+        return next((job for job in self.jobs if job.name == name), None)
+
+
+# ── what a node is told ──────────────────────────────────────────────────────────────────────────
+
+LOG, LINK, PUBLISH = "log", "link", "publish"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a job's records go: into the log of a topic at the same site (`log`), batched into that
+    of another site by way of its broker (`link`), or one by one to a broker (`publish`)."""
+
+    mode: str
+    topic: str
+    broker: str = ""
+    """Address for `link` and `publish`; empty for `publish`: the node's own broker."""
+    node: str = ""
+    """For `link`: the node behind the broker."""
+
+    def __post_init__(self) -> None:
+        if self.mode not in (LOG, LINK, PUBLISH):
+            raise DataError(f"no route {self.mode!r}", "log, link or publish")
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A job as its node gets it: nothing left to decide, nothing to look up elsewhere."""
+
+    job: str
+    pipeline: str
+    work: Work
+    reads: tuple[Place, ...] = ()
+    """`node` is empty for the node's own topics; else `broker` says where to subscribe."""
+    routes: tuple[Route, ...] = ()
+    parameters: Mapping[str, Scalar] = field(default_factory=dict)
+    input: Mapping[str, str] = field(default_factory=dict)
+    running: bool = True
+
+    @property
+    def version(self) -> str:
+        """The same for the same assignment, and for no other."""
+        return _digest(self.as_json())
+
+    @property
+    def computation(self) -> str:
+        """The same as long as what is computed from what is the same: state may go on."""
+        told = self.as_json()
+        return _digest({key: told[key] for key in ("work", "reads", "input")})
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "job": self.job,
+            "pipeline": self.pipeline,
+            "work": work_as_json(self.work),
+            "reads": [place_as_json(place) for place in self.reads],
+            "routes": [_filled(vars_of(route)) for route in self.routes],
+            "parameters": dict(self.parameters),
+            "input": dict(self.input),
+            "running": self.running,
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Assignment:
+        """Raises DataError for anything that is none."""
+        try:
+            return cls(
+                job=str(data["job"]),
+                pipeline=str(data.get("pipeline", "")),
+                work=work_from_json(data["work"]),
+                reads=tuple(Place(**place) for place in data.get("reads", ())),
+                routes=tuple(Route(**route) for route in data.get("routes", ())),
+                parameters=dict(data.get("parameters", {})),
+                input=dict(data.get("input", {})),
+                running=bool(data.get("running", True)),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"this is no assignment: {error!r}") from error
+
+
+def work_as_json(work: Work) -> dict[str, Any]:
+    if isinstance(work, Code):
+        return {"entry": work.entry, "package": work.package, "file": work.file}
+    if isinstance(work, Query):
+        return {"query": work.text, "stage": work.stage, "insights": list(work.insights)}
+    return {"steps": [dict(step) for step in work.steps]}
+
+
+def work_from_json(data: Any) -> Work:
+    if "entry" in data:
+        return Code(str(data["entry"]), str(data["package"]), str(data["file"]))
+    if "query" in data:
+        insights = tuple(str(name) for name in data.get("insights", ()))
+        return Query(str(data["query"]), str(data.get("stage", WHOLE)), insights)
+    if "steps" in data:
+        return Steps(tuple(dict(step) for step in data["steps"]))
+    raise DataError("a job has an entry into code, a query or steps")
+
+
+def place_as_json(place: Place) -> dict[str, Any]:
+    return _filled(vars_of(place))
+
+
+def vars_of(item: Any) -> dict[str, Any]:
+    return {name: getattr(item, name) for name in item.__dataclass_fields__}
+
+
+def _filled(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value != ""}
+
+
+def _digest(data: Any) -> str:
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

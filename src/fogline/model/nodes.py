@@ -1,0 +1,133 @@
+"""Nodes as they announce themselves, and as the coordinator sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fogline.errors import DataError
+
+SITE, GATEWAY = "site", "gateway"
+KINDS = (SITE, GATEWAY)
+
+ONLINE, GONE = "online", "gone"
+SILENT = "silent"
+"""Its connection stands, but it has told nothing for a while."""
+
+_FORBIDDEN = "/+#$\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A site or a gateway, as it describes itself. Holds no secret: everybody may read it."""
+
+    name: str
+    kind: str
+    broker: str = ""
+    """Where records for it are sent: mqtt://host:port."""
+    address: str = ""
+    """Where it tells about itself: http://host:port."""
+    engine: str = ""
+    cores: int = 0
+    memory_mb: int = 0
+    latitude: float | None = None
+    longitude: float | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    site: str = ""
+    """Of a gateway: the site it forwards to."""
+
+    def __post_init__(self) -> None:
+        if not is_name(self.name):
+            raise DataError(f"a node cannot be called {self.name!r}: it is part of topics")
+        if self.kind not in KINDS:
+            raise DataError(f"node {self.name}: no kind {self.kind!r}", "site or gateway")
+
+    def as_json(self) -> dict[str, Any]:
+        told = asdict(self) | {"labels": dict(self.labels)}
+        return {key: value for key, value in told.items() if value not in (None, "", 0)}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Node:
+        """Raises DataError for anything that is no description of a node."""
+        if not isinstance(data, dict):
+            raise DataError("a node describes itself with names and values")
+        known = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
+        try:
+            labels = {str(k): str(v) for k, v in dict(known.pop("labels", {})).items()}
+            texts = ("name", "kind", "broker", "address", "engine", "site")
+            if any(not isinstance(known.get(key, ""), str) for key in texts):
+                raise DataError("a node's name, kind and addresses are texts")
+            for key in ("cores", "memory_mb"):
+                known[key] = int(known.get(key, 0))
+            for key in ("latitude", "longitude"):
+                known[key] = None if known.get(key) is None else float(known[key])
+            return cls(**known, labels=labels)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"this does not describe a node: {error}") from error
+
+
+def is_name(text: str) -> bool:
+    """Whether a node or job can be called this: it becomes part of topics and file names."""
+    usable = bool(text) and not any(sign in text for sign in _FORBIDDEN)
+    return usable and text == text.strip() and text.isprintable() and len(text.encode()) <= 120
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a node measured of the way to another one."""
+
+    latency_ms: float
+    mbit_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One job at one node, as the node itself tells it."""
+
+    job: str
+    version: str
+    """Of the assignment that is in force."""
+    state: str
+    """`starting`, `running`, `stopped` or `failed`."""
+    problem: str = ""
+    runs: tuple[str, ...] = ()
+    """The run ids of its Spark queries: they change when a query is started anew."""
+    records_in: int = 0
+    records_out: int = 0
+    bad: int = 0
+    late: int = 0
+    lag_bytes: int = 0
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        told = asdict(self) | {"runs": list(self.runs), "more": dict(self.more)}
+        return {key: value for key, value in told.items() if value not in ("", 0, [], {})}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Observed:
+        if not isinstance(data, dict) or not isinstance(data.get("job"), str):
+            raise DataError("this does not describe a job")
+        known = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
+        known["runs"] = tuple(str(run) for run in known.get("runs", ()))
+        known.setdefault("version", "")
+        known.setdefault("state", "starting")
+        return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node and what it told last."""
+
+    node: Node
+    state: str
+    since: float
+    """When it took this state, seconds since the epoch."""
+    jobs: Mapping[str, Observed] = field(default_factory=dict)
+    links: Mapping[str, Link] = field(default_factory=dict)
+    told: float = 0.0
+    """When it last told anything."""
+
+    @property
+    def online(self) -> bool:
+        return self.state == ONLINE
