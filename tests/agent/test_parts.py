@@ -107,10 +107,10 @@ def test_rejects_become_messages(tmp_path: Path) -> None:
 @pytest.fixture
 def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (tmp_path / "echo_child.py").write_text(
-        "from fogline.agent.children import child_config, parent_gone, tell\n"
-        "config = child_config()\n"
+        "from fogline.agent.children import Parent, tell\n"
+        "parent = Parent()\nconfig = parent.config\n"
         "tell({'state': 'running', 'config': config})\n"
-        "parent_gone().wait(60)\n",
+        "parent.gone.wait(60)\n",
         encoding="utf-8",
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -1,8 +1,8 @@
 """The processes of a site: started, watched, started again when they die, ended with us.
 
-A child is a Python module of ours. It gets its configuration as JSON on standard input, which
-stays open: when it closes, the child ends. It tells its state as one JSON object a line on standard
-output; what it writes to standard error goes to its log file.
+A child is a Python module of ours. It gets its configuration as a line of JSON on standard input,
+and another line whenever that changes; when the input closes, the child ends. It tells its state
+as one JSON object a line on standard output; what it writes to standard error goes to its log file.
 """
 
 from __future__ import annotations
@@ -82,10 +82,7 @@ class Child:
                 preexec_fn=die_with_parent,
                 env=os.environ | {"PYTHONUNBUFFERED": "1"},
             )
-        assert self._process.stdin
-        with contextlib.suppress(OSError):
-            self._process.stdin.write(json.dumps(self._config()) + "\n")
-            self._process.stdin.flush()
+        self.update()
         threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
@@ -95,6 +92,13 @@ class Child:
                 told = json.loads(line)
                 if process is self._process and isinstance(told, dict):
                     self.status = told
+
+    def update(self) -> None:
+        """Tells a running process what is wanted now; it goes on without being started anew."""
+        if self._process is not None and self._process.stdin:
+            with contextlib.suppress(OSError):
+                self._process.stdin.write(json.dumps(self._config()) + "\n")
+                self._process.stdin.flush()
 
     def ask_to_end(self) -> None:
         if self._process is not None and self._process.stdin:
@@ -116,26 +120,32 @@ class Child:
 # ── the child's side ─────────────────────────────────────────────────────────────────────────────
 
 
-def child_config() -> dict[str, Any]:
-    """What the parent wants; called once, first. Ctrl-C is the parent's business."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    config: dict[str, Any] = json.loads(sys.stdin.readline() or "{}")
-    return config
+class Parent:
+    """The process that started us: what it wants, and whether it is still there.
 
+    Made once, first. Ctrl-C is the parent's business.
+    """
 
-def parent_gone() -> threading.Event:
-    """Set when the parent closes our input, or asks us to end."""
-    gone = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: gone.set())
+    def __init__(self) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self.gone = threading.Event()
+        """Set when the parent closes our input, or asks us to end."""
+        self.config: dict[str, Any] = json.loads(sys.stdin.readline() or "{}")
+        """What it wanted first."""
+        self._newer: dict[str, Any] | None = None
+        signal.signal(signal.SIGTERM, lambda *_: self.gone.set())
+        threading.Thread(target=self._listen, daemon=True).start()
 
-    def watch() -> None:
+    def changed(self) -> dict[str, Any] | None:
+        """What it wants now, if that has changed since the last call."""
+        newer, self._newer = self._newer, None
+        return newer
+
+    def _listen(self) -> None:
         with contextlib.suppress(OSError, ValueError):
-            while os.read(0, 4096):
-                pass
-        gone.set()
-
-    threading.Thread(target=watch, daemon=True).start()
-    return gone
+            while line := sys.stdin.readline():
+                self._newer = json.loads(line)
+        self.gone.set()
 
 
 def tell(status: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fogline import settings
-from fogline.agent.children import child_config, parent_gone, tell
+from fogline.agent.children import Parent, tell
 from fogline.agent.rejects import RejectMover
 from fogline.errors import FoglineError
 from fogline.log import LogWriter, SiteLog, set_position
@@ -31,8 +31,8 @@ _ADAPTIVE_SOURCE = 2
 
 
 def main() -> None:
-    config = child_config()
-    gone = parent_gone()
+    parent = Parent()
+    config, gone = parent.config, parent.gone
     try:
         Engine(config).run(gone)
     except FoglineError as error:

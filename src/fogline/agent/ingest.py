@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fogline.agent.brokers import broker_options, connect
-from fogline.agent.children import child_config, parent_gone, tell
+from fogline.agent.children import Parent, tell
 from fogline.agent.intake import Intake, Subscription
 from fogline.agent.journal_intake import JournalIntake, Target
 from fogline.errors import FoglineError
@@ -22,8 +22,8 @@ _STATUS_SECONDS = 0.5
 
 
 def main() -> None:
-    config = child_config()
-    gone = parent_gone()
+    parent = Parent()
+    config, gone = parent.config, parent.gone
     logs = SiteLog(Path(config["logs"]), min_free_bytes=config["min_free_bytes"])
     try:
         journal = _open_journal(config, logs)

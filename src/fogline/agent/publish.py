@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fogline.agent.brokers import broker_options, connect
-from fogline.agent.children import child_config, parent_gone, tell
+from fogline.agent.children import Parent, tell
 from fogline.broker import Broker, BrokerError, Message, Ticket
 from fogline.errors import FoglineError
 from fogline.log import LogGone, SiteLog, get_position, set_position
@@ -81,8 +81,8 @@ class Outlet:
 
 
 def main() -> None:
-    config = child_config()
-    gone = parent_gone()
+    parent = Parent()
+    config, gone = parent.config, parent.gone
     try:
         options = broker_options(config["client"], config["tls"])
         broker = connect(config["broker"], options, gone)
