@@ -31,8 +31,8 @@ from paho.mqtt.properties import Properties
 
 from fogline.agent.intake import Subscription
 from fogline.agent.journal_intake import JournalIntake
-from fogline.agent.mosquitto import Mosquitto, MosquittoOptions
 from fogline.broker import Message, Options, open_broker
+from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
 from fogline.log import SiteLog
 
 SECONDS = 300.0

@@ -13,7 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "journal.c"
-PLUGIN = HERE.parent / "src" / "fogline" / "agent" / "fogline_journal.so"
+PLUGIN = HERE.parent / "src" / "fogline" / "broker" / "fogline_journal.so"
 FLAGS = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
 INSTALL = "apt-get install gcc libc6-dev mosquitto-dev"
 

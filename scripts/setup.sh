@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Sets up everything Fogline needs on a Debian machine: a JDK, a C compiler, Mosquitto, the Python
-# packages in .venv, the connector jar and the broker's journal. It installs only what is missing and
-# leaves no service running.
+# Sets up everything Fogline needs on a Debian machine: a JDK, a C compiler, Mosquitto, PostgreSQL
+# (for the tests), the Python packages in .venv, the connector jar and the broker's journal. It
+# installs only what is missing and leaves no service running.
 # When everything is in place it does nothing and takes well under a second.
 set -euo pipefail
 
@@ -25,7 +25,7 @@ fingerprint() {
 
 is_current() {
     [[ -x $VENV/bin/fogline && -f $STAMP && $(<"$STAMP") == "$(fingerprint)" ]] &&
-        type -P java javac gcc mosquitto >/dev/null
+        type -P java javac gcc mosquitto >/dev/null && has_postgresql
 }
 
 # The first Python that is new enough, or nothing.
@@ -44,6 +44,11 @@ has_jdk() {
     command -v java >/dev/null && version=$(javac -version 2>&1) || return 1
     version=${version#javac }
     [[ ${version%%.*} =~ ^[0-9]+$ ]] && ((${version%%.*} >= 17))
+}
+
+# Debian keeps PostgreSQL's programs out of the PATH, one folder a version.
+has_postgresql() {
+    compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || command -v initdb >/dev/null
 }
 
 # The JDK's package: 17 where this Debian has it, otherwise 21, which Spark supports as well.
@@ -71,34 +76,39 @@ missing_packages() {
     [[ -f /usr/include/mosquitto_broker.h ]] || echo mosquitto-dev
     command -v mosquitto >/dev/null || echo mosquitto
     command -v mosquitto_pub >/dev/null || echo mosquitto-clients
+    has_postgresql || echo postgresql
 }
 
-# Debian starts a broker on port 1883 when mosquitto is installed. Fogline starts its own when it
-# needs one, so the service is masked while the package is installed, and left disabled.
-install_without_service() {
-    local systemd=false
-    if [[ -d /run/systemd/system ]]; then
-        systemd=true
-        systemctl --quiet mask mosquitto.service 2>/dev/null || true
-    fi
-    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive \
-        apt-get install --yes --quiet=2 --no-install-recommends "$@" >/dev/null
-    if $systemd; then
-        systemctl --quiet unmask mosquitto.service 2>/dev/null || true
-    else
-        service mosquitto stop >/dev/null 2>&1 || true
-    fi
-    update-rc.d mosquitto disable >/dev/null 2>&1 || true
+# Debian starts a broker on port 1883 when mosquitto is installed, and a database on port 5432 with
+# postgresql. Fogline starts its own when it needs one, so the services of what is installed are
+# masked meanwhile, and left disabled.
+without_services() {
+    local service
+    for service in $2; do
+        if [[ $1 == before && -d /run/systemd/system ]]; then
+            systemctl --quiet mask "$service.service" 2>/dev/null || true
+        elif [[ $1 == after ]]; then
+            if [[ -d /run/systemd/system ]]; then
+                systemctl --quiet unmask "$service.service" 2>/dev/null || true
+            else
+                service "$service" stop >/dev/null 2>&1 || true
+            fi
+            update-rc.d "$service" disable >/dev/null 2>&1 || true
+        fi
+    done
 }
 
 install_packages() {
+    local package services="" runlevel=()
+    for package in "$@"; do
+        [[ $package != mosquitto && $package != postgresql ]] || services+=" $package"
+    done
+    [[ -z $services ]] || runlevel=(RUNLEVEL=1)
     say "installing Debian packages: $*"
-    if [[ " $* " == *" mosquitto "* ]]; then
-        install_without_service "$@"
-    else
-        DEBIAN_FRONTEND=noninteractive \
-            apt-get install --yes --quiet=2 --no-install-recommends "$@" >/dev/null
-    fi
+    without_services before "$services"
+    env "${runlevel[@]}" DEBIAN_FRONTEND=noninteractive \
+        apt-get install --yes --quiet=2 --no-install-recommends "$@" >/dev/null
+    without_services after "$services"
 }
 
 ensure_packages() {

@@ -23,11 +23,14 @@ SEES: dict[str, frozenset[str]] = {
     "errors": frozenset(),
     "settings": frozenset({"", "errors"}),
     **{name: BASE | frozenset(CHAIN[:place]) for place, name in enumerate(CHAIN)},
+    "coordinator": BASE | frozenset(CHAIN[:-1]) | {"broker", "control"},
     "model": frozenset({"errors"}),
     "simulate": frozenset({"", "errors", "model"}),
     "spark": BASE | {"model", "language", "plan"},
     "broker": BASE | {"model"},
     "log": BASE | {"model"},
+    "control": BASE | {"model", "broker"},
+    "links": BASE | {"model", "broker", "log"},
 }
 
 

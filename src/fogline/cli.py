@@ -5,33 +5,38 @@ Exit codes: 0 fine, 1 it failed, 2 it was called wrong. Errors are told on stand
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
 from fogline import __version__, settings
+from fogline.cli_options import Examples, as_json
+from fogline.cli_pipelines import COMMANDS
 from fogline.errors import FoglineError, ProblemsError, UsageError
-from fogline.simulate.command import simulate
 
 
-class Examples(click.Command):
-    """A command whose help ends with an example, printed as it stands."""
+class Commands(click.Group):
+    """A group that loads what is heavy only when it is asked for."""
 
-    def __init__(self, *args: Any, example: str = "", **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.example = example
+    lazy: ClassVar[dict[str, str]] = {"simulate": "fogline.simulate.command"}
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if self.example:
-            formatter.write(f"\nExample:\n  {self.example}\n")
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *self.lazy])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.lazy:
+            return super().get_command(ctx, cmd_name)
+        found: click.Command = getattr(importlib.import_module(self.lazy[cmd_name]), cmd_name)
+        return found
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="fogline")
 def cli() -> None:
     """Declare IoT stream analytics once, run it anywhere between the edge and the cloud.
@@ -46,7 +51,6 @@ def cli() -> None:
 query_file = click.argument(
     "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE.ins"
 )
-as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 
 
 @cli.command(cls=Examples, example="fogline check examples/city/city.ins")
@@ -158,7 +162,8 @@ def demo(name: str, seconds: float | None, rate: int, as_json: bool) -> None:
     run_demo(name, seconds, rate, as_json, settings.load())
 
 
-cli.add_command(simulate)
+for command in COMMANDS:
+    cli.add_command(command)
 
 
 def main() -> None:

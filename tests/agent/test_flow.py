@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 
 from fogline.agent.intake import Intake, Subscription
-from fogline.agent.publish import Outlet
 from fogline.broker import Broker, Message, Options, open_broker
 from fogline.broker.memory import hub
+from fogline.links.sender import Outlet
 from fogline.log import SiteLog, get_position
 from tests.agent.kit import payloads, wait_for
 

@@ -33,9 +33,9 @@ from fogline.agent import journal_intake as module
 from fogline.agent.intake import Subscription
 from fogline.agent.journal import READER, register
 from fogline.agent.journal_intake import JournalIntake
-from fogline.agent.mosquitto import Mosquitto, MosquittoOptions
-from fogline.agent.site import enforce_journal
+from fogline.agent.site_broker import enforce_journal
 from fogline.broker import Message, open_broker
+from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
 from fogline.errors import SetupError
 from fogline.log import LogBusy, LogReader, LogWriter, SiteLog, get_position, set_position
 from fogline.log.segments import header, list_segments

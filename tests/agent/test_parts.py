@@ -114,7 +114,7 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         encoding="utf-8",
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    made = Child("echo", "echo_child", lambda: {"n": 1}, tmp_path / "echo.log")
+    made = Child("echo", "echo_child", lambda: {"n": 1}, tmp_path)
     yield made
     made.wait(0)
 

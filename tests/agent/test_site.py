@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from fogline.agent.config import read_config
-from fogline.agent.mosquitto import Mosquitto, MosquittoOptions
 from fogline.agent.site import Site
+from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
 from fogline.errors import UsageError
 from tests.agent import kill_matrix
 from tests.agent.kit import AgentProcess, free_port, wait_for

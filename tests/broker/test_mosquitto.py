@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from fogline.agent import mosquitto as module
-from fogline.agent.mosquitto import Mosquitto, MosquittoOptions
 from fogline.broker import Message, Options, open_broker
+from fogline.broker import mosquitto as module
+from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
 from fogline.errors import SetupError, UsageError
 from tests.broker.worlds import eventually, numbered, payloads, receive, send
 
@@ -125,7 +125,7 @@ def test_it_is_found_outside_the_path(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib, fogline.agent.mosquitto as m\n"
+        "import sys, pathlib, fogline.broker.mosquitto as m\n"
         "broker = m.Mosquitto(pathlib.Path(sys.argv[1])).start()\n"
         "print(broker.pid, flush=True)\n"
         "sys.stdin.read()\n"

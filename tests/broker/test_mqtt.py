@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from fogline.agent.mosquitto import Mosquitto, MosquittoOptions, ServerTls
 from fogline.broker import (
     Broker,
     BrokerCertificateError,
@@ -24,6 +23,7 @@ from fogline.broker import (
     open_broker,
 )
 from fogline.broker.backoff import Backoff
+from fogline.broker.mosquitto import Mosquitto, MosquittoOptions, ServerTls
 from fogline.errors import UsageError
 from tests.broker.certificates import Authority
 from tests.broker.worlds import eventually, numbered, payloads, receive, send

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from fogline.agent.mosquitto import Mosquitto, MosquittoOptions
 from fogline.broker import Broker, Message, Options, open_broker
 from fogline.broker.memory import hub
+from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
 
 SECONDS = 15.0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,8 @@ def start(spark: SparkSession, site: SiteLog, tmp_path: Path) -> Iterator[Callab
     def run(text: str) -> SiteJob:
         plan, _ = optimise(plan_text(STREAM + text))
         spec = JobSpec(
-            name="job", plan=plan, text=text, folder=tmp_path / "job", logs=site.root,
+            name="job", plan=plan, computation=f"{zlib.crc32(text.encode()):x}",
+            folder=tmp_path / "job", logs=site.root,
             log_folder=site.folder, append=lambda *_: None, live_ms=5000,
         )  # fmt: skip
         job = SiteJob(spark, spec)

@@ -1,14 +1,24 @@
-"""Connecting the processes of a site to its broker, however long it takes to come up."""
+"""Connecting the processes of a site to brokers, however long it takes them to come up."""
 
 from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
-from fogline.broker import Broker, BrokerUnreachableError, Options, Tls, open_broker
+from fogline.broker import (
+    Broker,
+    BrokerClosedError,
+    BrokerError,
+    BrokerUnreachableError,
+    Options,
+    Tls,
+    open_broker,
+)
 
 _RETRY_SECONDS = 0.5
+_REFUSED_SECONDS = 5.0
 
 
 def broker_options(client: str, tls: dict[str, str] | None, persistent: bool = False) -> Options:
@@ -16,21 +26,50 @@ def broker_options(client: str, tls: dict[str, str] | None, persistent: bool = F
     return Options(client_id=client, persistent=persistent, tls=Tls(**files) if files else None)
 
 
-def connect(url: str, options: Options, stop: threading.Event) -> Broker | None:
-    """Tries until the broker is there; nothing when `stop` is set first.
+def connect(broker: Broker, stop: threading.Event, tell: Callable[[str], None]) -> bool:
+    """Tries until the connection stands; false when `stop` is set, or the broker closed, first.
 
-    What will not get better by waiting (a wrong password, a bad certificate) is raised.
+    `tell` gets the reason whenever it does not. What a person has to put right (a wrong password,
+    a bad certificate) is tried again too, less often.
     """
     told = ""
     while not stop.is_set():
-        broker = open_broker(url, options)
         try:
             broker.connect()
-            return broker
-        except BrokerUnreachableError as error:
+            return True
+        except BrokerClosedError:
+            return False
+        except BrokerError as error:
+            soon = isinstance(error, BrokerUnreachableError)
+            tell(f"waiting for the broker: {error}")
             if str(error) != told:
                 told = str(error)
                 print(f"waiting for the broker: {told}", file=sys.stderr, flush=True)
-            broker.close()
-            stop.wait(_RETRY_SECONDS)
-    return None
+            stop.wait(_RETRY_SECONDS if soon else _REFUSED_SECONDS)
+    return False
+
+
+class Connection:
+    """One broker, connected in the background; it can be asked from the start whether it stands."""
+
+    def __init__(self, url: str, options: Options) -> None:
+        self.broker = open_broker(url, options)
+        self._waiting = "waiting for the broker"
+        self._stop = threading.Event()
+        arguments = (self.broker, self._stop, self._tell)
+        self._thread = threading.Thread(target=connect, args=arguments, daemon=True)
+        self._thread.start()
+
+    @property
+    def state(self) -> str:
+        if self.broker.connected:
+            return "running"
+        return self._waiting if self._thread.is_alive() else f"disconnected: {self.broker.problem}"
+
+    def _tell(self, text: str) -> None:
+        self._waiting = text
+
+    def close(self) -> None:
+        """What is under way is given up."""
+        self._stop.set()
+        self.broker.close()

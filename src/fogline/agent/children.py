@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fogline.agent.parent_death import die_with_parent
+from fogline.broker.parent_death import die_with_parent
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
 _HEALTHY_SECONDS = 30.0
@@ -29,14 +29,15 @@ class Child:
     """One process. `keep_running` is called again and again by one thread that lives on."""
 
     def __init__(
-        self, name: str, module: str, config: Callable[[], dict[str, Any]], log: Path
+        self, name: str, module: str, config: Callable[[], dict[str, Any]], folder: Path
     ) -> None:
+        """What it says on standard error is in `<folder>/<name>.log`."""
         self.name = name
         self.status: dict[str, Any] = {}
         self.restarts = -1
         self._module = module
         self._config = config
-        self._log = log
+        self._log = folder / f"{name}.log"
         self._process: subprocess.Popen[str] | None = None
         self._pause = _FIRST_PAUSE
         self._due = 0.0
@@ -133,18 +134,22 @@ class Parent:
         self.config: dict[str, Any] = json.loads(sys.stdin.readline() or "{}")
         """What it wanted first."""
         self._newer: dict[str, Any] | None = None
+        self._guard = threading.Lock()
         signal.signal(signal.SIGTERM, lambda *_: self.gone.set())
         threading.Thread(target=self._listen, daemon=True).start()
 
     def changed(self) -> dict[str, Any] | None:
         """What it wants now, if that has changed since the last call."""
-        newer, self._newer = self._newer, None
+        with self._guard:
+            newer, self._newer = self._newer, None
         return newer
 
     def _listen(self) -> None:
         with contextlib.suppress(OSError, ValueError):
             while line := sys.stdin.readline():
-                self._newer = json.loads(line)
+                config = json.loads(line)
+                with self._guard:
+                    self._newer = config
         self.gone.set()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,26 @@ class BrokerConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ControlConfig:
+    """The control broker of a coordinator; without `url` the site is on its own."""
+
+    url: str | None = None
+    user: str | None = None
+    password_file: Path | None = None
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PeerConfig:
+    """How to log in at the broker of another site."""
+
+    user: str | None = None
+    password_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class JobConfig:
     name: str
     query: Path
@@ -55,6 +76,17 @@ class SiteConfig:
     jobs: tuple[JobConfig, ...] = ()
     broker: BrokerConfig = field(default_factory=BrokerConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
+    control: ControlConfig = field(default_factory=ControlConfig)
+    peers: Mapping[str, PeerConfig] = field(default_factory=dict)
+    """Other sites whose brokers want a login."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    latitude: float | None = None
+    longitude: float | None = None
+    announce: str = ""
+    """The broker's address as other sites reach it; else the one that devices get."""
+    cores: int = 0
+    memory_mb: int = 0
+    """What it tells about its resources; 0: those of the machine."""
     engine: str = "local[*]"
     memory: str = "1g"
     trigger_ms: int = 1000
@@ -92,10 +124,21 @@ def parse_config(data: Any, base: Path, name: str) -> SiteConfig:
         retention=RetentionConfig(
             **_part(values.get("retention", {}), RetentionConfig, base, f"{name}: retention")
         ),
+        control=ControlConfig(
+            **_part(values.get("control", {}), ControlConfig, base, f"{name}: control")
+        ),
+        peers={
+            peer: PeerConfig(**_part(given, PeerConfig, base, f"{name}: peers: {peer}"))
+            for peer, given in _mapping(values.get("peers", {}), f"{name}: peers").items()
+        },
+        labels={
+            key: str(value)
+            for key, value in _mapping(values.get("labels", {}), f"{name}: labels").items()
+        },
     )
 
 
-_PARTS = ("jobs", "broker", "retention")
+_PARTS = ("jobs", "broker", "retention", "control", "peers", "labels")
 _WANTED = {
     "int": "a whole number, 0 or more",
     "float": "a number above 0",
@@ -137,6 +180,8 @@ def _value(value: Any, kind: str, name: str, base: Path) -> Any:
     if kind == "int" and isinstance(value, int) and number and value >= 0:
         return value
     if kind == "float" and number and value > 0:
+        return float(value)
+    if kind == "float | None" and number:
         return float(value)
     if kind == "bool" and isinstance(value, bool):
         return value

@@ -1,7 +1,7 @@
 """The engine process: one Spark session that runs the jobs of a site.
 
-It ends when Spark's own process is gone; the agent starts it again, and every job goes on from its
-checkpoint.
+Jobs come and go while it runs; those that do not change are not touched. It ends when Spark's own
+process is gone; the agent starts it again, and every job goes on from its checkpoint.
 """
 
 from __future__ import annotations
@@ -9,32 +9,30 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fogline import settings
 from fogline.agent.children import Parent, tell
-from fogline.agent.rejects import RejectMover
+from fogline.agent.engine_jobs import EngineJob, Workplace
 from fogline.errors import FoglineError
-from fogline.log import LogWriter, SiteLog, set_position
-from fogline.plan.query_file import load_query
-from fogline.plan.rules import optimise
-
-if TYPE_CHECKING:
-    from fogline.spark.site_job import JobSpec, SiteJob
+from fogline.log import LogWriter, SiteLog
+from fogline.model.jobs import Assignment
 
 _TICK_SECONDS = 0.5
+_TICK_SHARE = 5
+"""A tick takes at most one in so many parts of the time, however many jobs there are."""
 _ADAPTIVE_SOURCE = 2
-"""The one who writes the logs of insights that adapt their sample; any number but 0 will do."""
+"""The one who writes logs from this process; any number but 0 will do."""
 
 
 def main() -> None:
     parent = Parent()
-    config, gone = parent.config, parent.gone
     try:
-        Engine(config).run(gone)
+        Engine(parent.config).run(parent)
     except FoglineError as error:
         sys.exit(f"engine: {error}")
 
@@ -44,26 +42,24 @@ class Engine:
         self._config = config
         self._logs = SiteLog(Path(config["logs"]), min_free_bytes=config["min_free_bytes"])
         self._writers: dict[str, LogWriter] = {}
-        self._rejected: dict[str, int] = {}
+        self._jobs: dict[str, EngineJob] = {}
 
-    def run(self, gone: threading.Event) -> None:
+    def run(self, parent: Parent) -> None:
         from fogline.spark.session import engine_alive, open_session
-        from fogline.spark.site_job import SiteJob
         from fogline.spark.site_session import site_settings
 
         tell({"state": "starting Spark"})
-        specs = [self._spec(job) for job in self._config["jobs"]]
-        engine = with_slots(self._config["engine"], len(specs))
+        engine = with_slots(self._config["engine"], self._config["slots"])
         own = replace(settings.load(), engine=engine, memory=self._config["memory"])
-        pools = site_settings([spec.salience for spec in specs], self._folder)
-        spark = open_session(own, self._config["site"], pools)
-        movers = {s.name: RejectMover(s.name, s.rejects, self._logs) for s in specs}
+        spark = open_session(own, self._config["site"], site_settings(self._folder))
+        place = Workplace(spark, self._folder, self._logs, self._append, self._config["trigger_ms"])
         with engine_alive():
-            jobs = [SiteJob(spark, spec) for spec in specs]
-            while not gone.is_set():
-                self._tick(jobs, movers)
-                gone.wait(_TICK_SECONDS)
-            for job in jobs:
+            self._reconcile(self._config, place)
+            while not parent.gone.is_set():
+                if (config := parent.changed()) is not None:
+                    self._reconcile(config, place)
+                self._wait(self._tick(parent.gone), parent.gone)
+            for job in self._jobs.values():
                 job.stop()
             spark.stop()
 
@@ -71,36 +67,45 @@ class Engine:
     def _folder(self) -> Path:
         return Path(self._config["folder"])
 
-    def _tick(self, jobs: Sequence[SiteJob], movers: dict[str, RejectMover]) -> None:
-        for job in jobs:
-            job.keep_running()
-            self._rejected[job.name] = self._rejected.get(job.name, 0) + movers[job.name].move()
-            for log, position in job.needed().items():
-                folder = self._logs.folder(log)
-                if folder.exists():
-                    set_position(folder, f"job {job.name}", position)
-        statuses = [job.status() for job in jobs]
+    def _reconcile(self, config: dict[str, Any], place: Workplace) -> None:
+        """Ends what is no longer wanted, begins what is new, leaves the rest alone."""
+        self._config = config
+        wanted = {item["assignment"]["job"]: item for item in config["jobs"]}
+        for name in [n for n in self._jobs if n not in wanted]:
+            self._jobs.pop(name).stop()
+        for name, item in wanted.items():
+            assignment, package = Assignment.from_json(item["assignment"]), item["package"]
+            if name in self._jobs:
+                self._jobs[name].assign(assignment, package)
+            else:
+                self._jobs[name] = EngineJob(place, assignment, package)
+
+    def _tick(self, gone: threading.Event) -> float:
+        """Looks after every job; returns how long that took."""
+        begun = time.monotonic()
+        for job in self._jobs.values():
+            job.tick()
+            if gone.is_set():
+                break
+            if time.monotonic() - begun > _TICK_SECONDS:
+                self._tell()  # starting many jobs takes a while: tell what there is
+        self._tell()
+        return time.monotonic() - begun
+
+    def _wait(self, took: float, gone: threading.Event) -> None:
+        due = time.monotonic() + max(_TICK_SECONDS, took * _TICK_SHARE)
+        starting = any(not job.begun for job in self._jobs.values())
+        gone.wait(0.05 if starting else max(due - time.monotonic(), 0.05))
+
+    def _tell(self) -> None:
+        statuses = [job.status for job in self._jobs.values()]
         states = [s.state for s in statuses]
         state = next((s for s in ("failed", "starting") if s in states), "running")
-        tell({"state": state, "jobs": [asdict(s) | {"state": s.state} for s in statuses]})
-
-    def _spec(self, job: dict[str, Any]) -> JobSpec:
-        from fogline.spark.functions import spark_functions
-        from fogline.spark.site_job import JobSpec
-
-        loaded = load_query(Path(job["query"]), settings.load())
-        plan, _ = optimise(loaded.plan)
-        return JobSpec(
-            name=job["name"],
-            plan=plan,
-            text=loaded.text,
-            folder=self._folder / "jobs" / job["name"],
-            logs=self._logs.root,
-            log_folder=self._logs.folder,
-            append=self._append,
-            functions=spark_functions(loaded.functions),
-            trigger_ms=self._config["trigger_ms"],
-        )
+        jobs = [
+            asdict(job.status) | {"state": job.status.state, "records_out": job.records_out}
+            for job in self._jobs.values()
+        ]
+        tell({"state": state, "revision": self._config["revision"], "jobs": jobs})
 
     def _append(self, log: str, epoch: int, records: Sequence[bytes]) -> None:
         if log not in self._writers:
@@ -111,9 +116,9 @@ class Engine:
             writer.commit()
 
 
-def with_slots(engine: str, jobs: int) -> str:
+def with_slots(engine: str, slots: int) -> str:
     """A local engine with room for real time: such a query holds its slots while it waits."""
-    return f"local[{(os.cpu_count() or 1) + 8 * jobs}]" if engine == "local[*]" else engine
+    return f"local[{(os.cpu_count() or 1) + slots}]" if engine == "local[*]" else engine
 
 
 if __name__ == "__main__":

@@ -16,6 +16,10 @@ journal's folder, and none of them is ahead of what they tell about:
 The journal is synced up to a position before that position is kept anywhere, so after a power
 failure it never ends before one that a log counts on, and no position is given out a second time.
 
+A message on `fogline/link/<topic>` is a batch from another site: its records go to the logs that
+take <topic>. They carry their origin's number and position, so a batch that comes again, or that is
+read again, is recognised by those; the journal's position does not matter for them.
+
 A client that got no confirmation sends again, and then the journal holds the message twice. With
 `deduplicate` messages whose content was stored lately are left out, without it they are stored.
 """
@@ -26,16 +30,18 @@ import struct
 import threading
 import time
 import zlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fogline.agent.intake import Subscription
 from fogline.agent.journal import READER, Journal, Registry, register
 from fogline.agent.recent import Recent
-from fogline.broker.topics import matches, split_share
+from fogline.links.batch import PREFIX
+from fogline.links.inlet import BadLinks, Inlet
+from fogline.links.receiver import Delivery, Part, Rejected, in_portions, unpack
 from fogline.log import (
     LogDamaged,
     LogError,
-    LogFull,
     LogGone,
     Record,
     SiteLog,
@@ -48,7 +54,6 @@ from fogline.log.segments import list_segments, locate
 _READ_BYTES = 2 << 20
 _SMALL_BYTES = 64 << 10
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.01
-_RETRY_SECONDS = 0.2
 _NOTE_SECONDS = 5.0
 _ARRIVAL_US = 50_000
 _MOST_ROUTES = 100_000
@@ -56,38 +61,28 @@ _MOST_ROUTES = 100_000
 _MESSAGE = struct.Struct("<IIBqQqIIH")
 
 
-class Target:
+class Target(Inlet):
     """One subscription and its log."""
 
     def __init__(self, subscription: Subscription, logs: SiteLog, registry: Registry) -> None:
+        log = logs.writer(subscription.log)
+        super().__init__(subscription.pattern, log)
         self.subscription = subscription
-        self.state = "starting"
-        self.messages = 0
-        self.repeated = 0
-        self.bytes = 0
         self._source = registry.source
-        self._pattern = split_share(subscription.pattern)[1]
-        self._log = logs.writer(subscription.log)
-        self.position = max(registry.starts[subscription.log], self._log.last_epoch(self._source))
+        self.position = max(registry.starts[subscription.log], log.last_epoch(self._source))
         self._recent = Recent() if subscription.deduplicate else None
         if self._recent is not None:
             with logs.reader(subscription.log, skip_damage=True) as reader:
                 self._recent.note_tail(reader)
 
-    def wants(self, topic: str) -> bool:
-        return matches(self._pattern, topic)
-
-    def store(self, parts: list[Part], end: int, stop: threading.Event) -> bool:
+    def store(self, found: list[Found], end: int, stop: threading.Event) -> bool:
         """Writes what is new of everything up to `end`, at once; waits for space where there is
         none. False when it is to end."""
-        fresh = [(arrival, self._fresh(records)) for arrival, records in parts]
-        while not self._write(fresh, end):
-            if stop.wait(_RETRY_SECONDS):
-                return False
+        parts = [Part(self._source, end, at, self._fresh(records)) for at, records in found]
+        if not self.persist(parts, (), stop):
+            return False
         self.position = end
         self.state = "running"
-        self.messages += sum(len(records) for _, records in fresh)
-        self.bytes += sum(len(payload) for _, records in fresh for _, payload in records)
         return True
 
     def _fresh(self, records: list[Record]) -> list[Record]:
@@ -98,57 +93,83 @@ class Target:
         self.repeated += len(records) - len(fresh)
         return fresh
 
-    def _write(self, parts: list[Part], end: int) -> bool:
-        try:
-            for arrival, records in parts:
-                self._log.append(records, self._source, end, arrival)
-            self._log.commit()
-        except LogFull as error:
-            self.state = f"no space: {error}"
-            return False
-        return True
 
-    def close(self) -> None:
-        self._log.close()
+class Links:
+    """Stands for the logs that a batch goes to, until it is unpacked."""
 
 
-Part = tuple[int, list[Record]]
+Found = tuple[int, list[Record]]
 """Messages that arrived at about the same time, and when the first of them did."""
+Goal = Target | Links
+
+
+def keep_working(step: Callable[[], int], stop: threading.Event) -> None:
+    """Calls `step`, which tells how many bytes it moved, until `stop` is set."""
+    pause = _SHORTEST_PAUSE
+    while not stop.is_set():
+        size = step()
+        pause = _SHORTEST_PAUSE if size else min(1.2 * pause, _LONGEST_PAUSE)
+        if size < _SMALL_BYTES:
+            stop.wait(pause)
 
 
 class JournalIntake:
-    """Runs in a thread of its own until `stop` is set; the one reader of a journal."""
+    """The one reader of a journal; for one thread."""
 
-    def __init__(self, journal: Path, subscriptions: list[Subscription], logs: SiteLog) -> None:
+    def __init__(
+        self,
+        journal: Path,
+        subscriptions: Sequence[Subscription],
+        logs: SiteLog,
+        bad: BadLinks | None = None,
+    ) -> None:
         self.skipped = 0
         """Bytes of the journal that were damaged and left out."""
-        registry = register(journal, [s.log for s in subscriptions])
-        self.targets = [Target(subscription, logs, registry) for subscription in subscriptions]
-        self._source = Journal(journal)
-        noted = get_position(journal, READER) or 0
-        for target in self.targets:
-            target.position = max(target.position, noted)
-        self._end = min((t.position for t in self.targets), default=noted)
+        self.targets: list[Target] = []
         self._folder = journal
-        self._noted = noted
+        self._logs = logs
+        self._bad = bad or BadLinks(logs)
+        self._source = Journal(journal)
+        self._noted = self._end = get_position(journal, READER) or 0
         self._note_due = 0.0
         self._problem = ""
         self._active: list[Target] = []
-        self._routes: dict[bytes, tuple[str, tuple[Target, ...]]] = {}
-        self._batch: dict[Target, list[Part]] = {}
+        self._links = Links()
+        self._routes: dict[bytes, tuple[str, tuple[Goal, ...]]] = {}
+        self._batch: dict[Goal, list[Found]] = {}
+        self.change(subscriptions)
+        self._noted = get_position(journal, READER) or 0
+        self._end = min((t.position for t in self.targets), default=self._noted)
+
+    def change(self, subscriptions: Sequence[Subscription]) -> None:
+        """From now on these, and no others; those that were there go on."""
+        kept = {t.subscription: t for t in self.targets if t.subscription in subscriptions}
+        for target in self.targets:
+            if target.subscription not in kept:
+                target.close()
+        self.targets = list(kept.values())
+        registry = register(self._folder, [s.log for s in subscriptions])
+        self.targets = [kept.get(s) or self._open(s, registry) for s in subscriptions]
+        self._active, self._routes = [], {}
+        self._tell(self._problem)
+
+    def _open(self, subscription: Subscription, registry: Registry) -> Target:
+        target = Target(subscription, self._logs, registry)
+        target.position = max(target.position, self._end)
+        return target
 
     def run(self, stop: threading.Event) -> None:
-        self._tell("")
-        pause = _SHORTEST_PAUSE
+        """All of it until `stop` is set."""
         try:
-            while not stop.is_set():
-                size = self.step(stop)
-                pause = _SHORTEST_PAUSE if size else min(1.2 * pause, _LONGEST_PAUSE)
-                if size < _SMALL_BYTES:
-                    stop.wait(pause)
+            keep_working(lambda: self.step(stop), stop)
             self._note()
         finally:
             self.close()
+
+    def finish(self) -> None:
+        """Notes how far it is, and closes."""
+        self._note()
+        self.close()
 
     def step(self, stop: threading.Event) -> int:
         """Takes over the next messages, if there are any; returns how many bytes they were."""
@@ -170,6 +191,7 @@ class JournalIntake:
         for target in self.targets:
             target.close()
         self._source.close()
+        self._bad.close()
 
     # ── reading ────────────────────────────────────────────────────────────────────────────────
 
@@ -198,7 +220,7 @@ class JournalIntake:
         unpack, crc32, routes = _MESSAGE.unpack_from, zlib.crc32, self._routes
         view, head = memoryview(data), _MESSAGE.size
         at, size, first, last = 0, len(data), 0, -1
-        part: dict[Target, list[Record]] = {}
+        part: dict[Goal, list[Record]] = {}
         while at + head <= size:
             length, crc, _, arrival, _, _, count, payload, topic = unpack(data, at)
             end, begin = at + 8 + length, at + head + topic
@@ -220,15 +242,20 @@ class JournalIntake:
         self._add(first, part)
         return at
 
-    def _route(self, raw: bytes) -> tuple[str, tuple[Target, ...]]:
+    def _route(self, raw: bytes) -> tuple[str, tuple[Goal, ...]]:
         topic = raw.decode(errors="replace")
-        found = (topic, tuple(t for t in self._active if t.wants(topic)))
+        found = (topic, self._goals(topic))
         self._routes[raw] = found
         return found
 
-    def _add(self, arrival: int, part: dict[Target, list[Record]]) -> None:
-        for target, records in part.items():
-            self._batch.setdefault(target, []).append((arrival, records))
+    def _goals(self, topic: str) -> tuple[Goal, ...]:
+        if topic.startswith(PREFIX):
+            return (self._links,)
+        return tuple(target for target in self._active if target.wants(topic))
+
+    def _add(self, arrival: int, part: dict[Goal, list[Record]]) -> None:
+        for goal, records in part.items():
+            self._batch.setdefault(goal, []).append((arrival, records))
 
     def _read_with_care(self, start: int) -> int:
         """One frame or more, whatever they hold. Raises `LogDamaged` where there is none."""
@@ -243,10 +270,9 @@ class JournalIntake:
             except BadFrame:
                 self.skipped += frame.end - frame.position
                 continue
-            for target in self.targets:
-                if target.position <= frame.position:
-                    wanted = [record for record in records if target.wants(record[0])]
-                    self._add(frame.arrival, {target: wanted})
+            for record in records:
+                for goal in self._goals(record[0]):
+                    self._add(frame.arrival, {goal: [record]})
         return position
 
     def _pass(self, start: int, damage: LogDamaged) -> int:
@@ -265,14 +291,28 @@ class JournalIntake:
     def _store(self, end: int, stop: threading.Event) -> bool:
         """Everything before `end` is in its logs, and on disk."""
         batch, self._batch = self._batch, {}
+        if not self._store_linked(batch.pop(self._links, []), stop):
+            return False
         if batch:
             self._source.sync(self._end, end)
-        for target, parts in batch.items():
-            if not target.store(parts, end, stop):
+        for target in self.targets:
+            if target in batch and not target.store(batch[target], end, stop):
                 return False
         for target in self.targets:
             target.position = max(target.position, end)
         self._end = end
+        return True
+
+    def _store_linked(self, found: list[Found], stop: threading.Event) -> bool:
+        """The batches among the messages, in each log that takes them."""
+        items = (unpack(*message, arrival) for arrival, batch in found for message in batch)
+        for portion in in_portions(items):
+            self._bad.keep([item for item in portion if isinstance(item, Rejected)])
+            good = [item for item in portion if isinstance(item, Delivery)]
+            for target in self._active:
+                wanted = [item for item in good if target.wants(item.topic)]
+                if wanted and not target.persist((), wanted, stop):
+                    return False
         return True
 
     def _note(self) -> None:

@@ -1,8 +1,12 @@
-"""The publishing process: results from the site's logs to its broker, in order.
+"""The publishing process: records from the site's logs to brokers, in order.
 
-A record is published on its own topic with QoS 1. The position of a log moves on when the broker
-has confirmed everything before it, so nothing is left out after a restart; what was sent but not
-yet noted when the process died is sent again.
+Results go to the site's own broker, record by record, each on its own topic. Routes take what a job
+writes to a topic at this or another broker, record by record or as a link in batches. Every broker
+has one connection, made in the background: one that is away holds nothing up but what is for it.
+
+Routes come and go while it runs. One that is redirected goes on elsewhere when the broker it was
+sent to has confirmed what was under way. If that takes too long, this is sent to the new one, and
+the old connection is given up, so that the rest of it is not sent there later.
 """
 
 from __future__ import annotations
@@ -10,109 +14,219 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import deque
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from fogline.agent.brokers import broker_options, connect
+from fogline.agent.brokers import Connection, broker_options
 from fogline.agent.children import Parent, tell
-from fogline.broker import Broker, BrokerError, Message, Ticket
+from fogline.broker import BrokerError
 from fogline.errors import FoglineError
-from fogline.log import LogGone, SiteLog, get_position, set_position
+from fogline.links.sender import PUBLISHER, Outlet, Packing, batched, plain, renamed
+from fogline.links.starting import START
+from fogline.log import SiteLog
+from fogline.model.jobs import LINK, PUBLISH
 
-READER = "publisher"
-_READ_BYTES = 256 << 10
 _NOTE_SECONDS = 0.2
 _STATUS_SECONDS = 0.5
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.02
-_CONFIRM_SECONDS = 60.0
+_DRAIN_SECONDS = 3.0
+_CONFIRM_SECONDS = 10.0
 
 
-class Outlet:
-    """One log on its way to the broker."""
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One log on its way to one broker."""
 
-    def __init__(self, topic: str, logs: SiteLog, broker: Broker) -> None:
-        self.topic = topic
-        self.messages = 0
-        self._folder = logs.folder(topic)
-        self._reader = logs.reader(topic, skip_damage=True)
-        self._broker = broker
-        self._position = get_position(self._folder, READER) or 0
-        self._confirmed = self._noted = self._position
-        self._open: deque[tuple[Ticket, int]] = deque()
+    log: str
+    broker: str
+    mode: str = ""
+    """`link`, `publish`, or nothing: every record on its own topic."""
+    topic: str = ""
+    reader: str = PUBLISHER
+    begin: str = field(default="", compare=False)
 
-    @property
-    def lag(self) -> int:
-        return max(0, self._reader.committed() - self._confirmed)
+    @classmethod
+    def from_config(cls, item: dict[str, Any], own: str) -> Route:
+        broker, begin = item.get("broker") or own, item.get("begin", START)
+        return cls(item["log"], broker, item["mode"], item["topic"], item["reader"], begin)
 
-    def forward(self) -> bool:
+    def packing(self, logs: SiteLog) -> Packing:
+        if self.mode == LINK:
+            return batched(logs.folder(self.log), self.topic)
+        return renamed(self.topic) if self.mode == PUBLISH else plain
+
+
+class Publishing:
+    """All that is sent. For one thread: `change` now and then, `step` again and again."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.revision = 0
+        self.in_force = False
+        self._logs = SiteLog(Path(config["logs"]))
+        self._outlets: dict[Route, Outlet] = {}
+        self._leaving: dict[Route, tuple[Outlet, float]] = {}
+        self._connections: dict[str, Connection] = {}
+        self.change(config)
+
+    def change(self, config: dict[str, Any]) -> None:
+        """From now on this is to be sent, and nothing else."""
+        own = config["broker"]
+        routes = [Route.from_config(item, own) for item in config.get("routes", ())]
+        plain_topics = [Route(topic, own) for topic in config["topics"]]
+        self._config = config
+        self._wanted = dict.fromkeys([*plain_topics, *routes])
+        self.in_force = False
+        give_up = time.monotonic() + _DRAIN_SECONDS
+        for route in [route for route in self._outlets if route not in self._wanted]:
+            self._leaving[route] = (self._outlets.pop(route), give_up)
+
+    def step(self) -> bool:
         """Sends what is there; whether there was anything."""
-        self._settle()
-        if self._reader.committed() <= self._position:
-            return False
-        try:
-            records, position = self._reader.read(self._position, _READ_BYTES)
-        except LogGone:
-            records, position = [], self._reader.first()
-        ticket = self._broker.publish([Message(topic, payload) for topic, payload in records])
-        self._open.append((ticket, position))
-        self._position = position
-        self.messages += len(records)
-        return True
-
-    def _settle(self) -> None:
-        while self._open and self._open[0][0].done:
-            ticket, position = self._open.popleft()
-            ticket.wait(0)
-            self._confirmed = position
+        if not self.in_force:
+            self._arrange()
+        busy = [outlet.forward() for outlet in self._outlets.values()]
+        return any(busy)
 
     def note(self) -> None:
-        """Keeps the position that the broker has confirmed."""
-        self._settle()
-        if self._confirmed != self._noted and self._folder.exists():
-            set_position(self._folder, READER, self._confirmed)
-            self._noted = self._confirmed
+        for outlet in self._outlets.values():
+            outlet.note()
 
     def finish(self) -> None:
-        """Waits for what is under way."""
-        for ticket, _ in self._open:
-            ticket.wait(_CONFIRM_SECONDS)
-        self.note()
+        """Waits for what is under way, then closes everything."""
+        deadline = time.monotonic() + _CONFIRM_SECONDS
+        leaving = [outlet for outlet, _ in self._leaving.values()]
+        for outlet in [*self._outlets.values(), *leaving]:
+            try:
+                outlet.finish(max(0.0, deadline - time.monotonic()))
+            except BrokerError as error:
+                print(f"publish: {error}; it is sent again at the next start", file=sys.stderr)
+            outlet.close()
+        for connection in self._connections.values():
+            connection.close()
+
+    def status(self) -> dict[str, Any]:
+        topics = [route for route in self._wanted if not route.mode]
+        routes = [route for route in self._wanted if route.mode]
+        own = self._connections.get(self._config["broker"])
+        return {
+            "state": own.state if own is not None else "running",
+            "revision": self.revision,
+            "topics": [{"topic": route.log, **self._numbers(route)} for route in topics],
+            "routes": [self._route_status(route) for route in routes],
+        }
+
+    def _route_status(self, route: Route) -> dict[str, Any]:
+        outlet = self._outlets.get(route)
+        return {
+            "log": route.log,
+            "reader": route.reader,
+            "mode": route.mode,
+            "topic": route.topic,
+            "state": self._state(route),
+            **self._numbers(route),
+            "left_out": outlet.left_out if outlet is not None else 0,
+        }
+
+    def _numbers(self, route: Route) -> dict[str, int]:
+        outlet = self._outlets.get(route)
+        if outlet is None:
+            return {"messages": 0, "lag": 0}
+        return {"messages": outlet.messages, "lag": outlet.lag}
+
+    def _state(self, route: Route) -> str:
+        outlet = self._outlets.get(route)
+        if outlet is None:
+            return "waiting for what is under way elsewhere"
+        return outlet.problem or self._connections[route.broker].state
+
+    # ── from one configuration to the next ─────────────────────────────────────────────────────
+
+    def _arrange(self) -> None:
+        """A step towards what is wanted."""
+        for route in list(self._leaving):
+            self._let_go(route)
+        held = {(route.log, route.reader) for route in self._leaving}
+        for route in self._wanted:
+            if route not in self._outlets and (route.log, route.reader) not in held:
+                self._outlets[route] = self._open(route)
+        self._close_connections()
+        if len(self._outlets) == len(self._wanted) and not self._leaving:
+            self.revision = self._config.get("revision", 0)
+            self.in_force = True
+
+    def _let_go(self, route: Route) -> None:
+        """Closes an outlet once nothing of it is under way, or will not be for long."""
+        outlet, give_up = self._leaving[route]
+        drained = outlet.settle()
+        if drained or time.monotonic() >= give_up:
+            outlet.note()
+            outlet.close()
+            del self._leaving[route]
+            if not drained:
+                self._reconnect(route.broker)
+
+    def _open(self, route: Route) -> Outlet:
+        if route.broker not in self._connections:
+            self._connections[route.broker] = self._connect(route.broker)
+        broker = self._connections[route.broker].broker
+        pack = route.packing(self._logs)
+        return Outlet(route.log, self._logs, broker, pack, route.reader, route.begin)
+
+    def _connect(self, url: str) -> Connection:
+        client = self._config["client"]
+        if url != self._config["broker"]:
+            client += f"-{sha256(url.encode()).hexdigest()[:12]}"
+        return Connection(url, broker_options(client, self._config["tls"]))
+
+    def _reconnect(self, url: str) -> None:
+        """What waits in the old connection must not be sent any more; others send theirs again."""
+        old = self._connections.pop(url)
+        used = [(r, outlet) for r, outlet in self._outlets.items() if r.broker == url]
+        leaving = [(r, outlet) for r, (outlet, _) in self._leaving.items() if r.broker == url]
+        _close(old)
+        if used or leaving:
+            self._connections[url] = self._connect(url)
+        for _, outlet in [*used, *leaving]:
+            outlet.move(self._connections[url].broker)
+
+    def _close_connections(self) -> None:
+        used = {route.broker for route in (*self._outlets, *self._leaving)}
+        for url in [url for url in self._connections if url not in used]:
+            _close(self._connections.pop(url))
+
+
+def _close(connection: Connection) -> None:
+    """Not waited for: others have something to send meanwhile."""
+    threading.Thread(target=connection.close, daemon=True).start()
 
 
 def main() -> None:
     parent = Parent()
-    config, gone = parent.config, parent.gone
     try:
-        options = broker_options(config["client"], config["tls"])
-        broker = connect(config["broker"], options, gone)
-        if broker is not None:
-            run(config, broker, gone)
+        run(parent)
     except FoglineError as error:
         sys.exit(f"publish: {error}")
 
 
-def run(config: dict[str, Any], broker: Broker, gone: threading.Event) -> None:
-    logs = SiteLog(Path(config["logs"]))
-    outlets = [Outlet(topic, logs, broker) for topic in config["topics"]]
+def run(parent: Parent) -> None:
+    publishing = Publishing(parent.config)
     clock = _Clock()
     pause = _SHORTEST_PAUSE
-    while not gone.is_set():
-        busy = [outlet.forward() for outlet in outlets]
+    while not parent.gone.is_set():
+        if (config := parent.changed()) is not None:
+            publishing.change(config)
+        waiting = not publishing.in_force
+        busy = publishing.step()
         if clock.is_due("note", _NOTE_SECONDS):
-            for outlet in outlets:
-                outlet.note()
-        if clock.is_due("status", _STATUS_SECONDS):
-            tell(_status(outlets, broker))
-        pause = _SHORTEST_PAUSE if any(busy) else min(pause * 1.1, _LONGEST_PAUSE)
-        if not any(busy):
-            gone.wait(pause)
-    try:
-        for outlet in outlets:
-            outlet.finish()
-    except BrokerError as error:
-        print(f"publish: {error}; it is sent again at the next start", file=sys.stderr)
-    broker.close()
+            publishing.note()
+        if clock.is_due("status", _STATUS_SECONDS) or (waiting and publishing.in_force):
+            tell(publishing.status())
+        pause = _SHORTEST_PAUSE if busy else min(pause * 1.1, _LONGEST_PAUSE)
+        if not busy:
+            parent.gone.wait(pause)
+    publishing.finish()
 
 
 class _Clock:
@@ -125,13 +239,6 @@ class _Clock:
         if due:
             self._last[what] = now
         return due
-
-
-def _status(outlets: list[Outlet], broker: Broker) -> dict[str, Any]:
-    return {
-        "state": "running" if broker.connected else f"disconnected: {broker.problem}",
-        "topics": [{"topic": o.topic, "messages": o.messages, "lag": o.lag} for o in outlets],
-    }
 
 
 if __name__ == "__main__":

@@ -32,6 +32,10 @@ class RejectMover:
             path.unlink()
         return moved
 
+    def close(self) -> None:
+        for writer in self._writers.values():
+            writer.close()
+
     def _move(self, path: Path) -> int:
         by_log: dict[str, list[tuple[str, bytes]]] = {}
         for line, reject in _lines(path):

@@ -8,7 +8,7 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-from fogline.agent.parent_death import die_with_parent
+from fogline.broker.parent_death import die_with_parent
 from fogline.commands.live import run_live
 from fogline.commands.screen import make_screen
 from fogline.plan.program import lower

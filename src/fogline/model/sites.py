@@ -20,6 +20,11 @@ def insight_log(job: str, insight: str) -> str:
     return f"insights/{job}/{insight}"
 
 
+def out_log(job: str) -> str:
+    """The log of what a job of the user's own code, of steps or of a first stage writes."""
+    return f"out/{job}"
+
+
 def command_log(job: str, insight: str) -> str:
     """The log of what an insight sends to devices (`TO`)."""
     return f"to/{job}/{insight}"
@@ -43,6 +48,8 @@ class QueryStatus:
     state: str
     """`starting`, `running` or `failed`."""
     problem: str = ""
+    run: str = ""
+    """Spark's id of this run; another one after every start."""
     batches: int = 0
     rows_per_second: float = 0.0
     batch_ms: int = 0

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 NUMBER = "number"
 STRING = "string"
 
-FORMATS = ("senml", "json", "ndjson", "csv", "xml", "cbor")
+INSIGHT = "insight"
+"""The format of our own results: keys are fields, the time is the end of the window."""
+FORMATS = ("senml", "json", "ndjson", "csv", "xml", "cbor", INSIGHT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from fogline.language import ast
-from fogline.model.streams import FORMATS, NUMBER, STRING, StreamSource
+from fogline.model.streams import FORMATS, INSIGHT, NUMBER, STRING, StreamSource
 from fogline.plan.problems import Problems, did_you_mean
 
 _COMMON = {"format", "time", "entity", "schema", "lateness", "metric", "value", "header"}
 _REQUIRED = {"mqtt": {"topic"}, "file": {"path"}, "memory": {"name"}, "storageFabric": set[str]()}
-_OPTIONAL = {"mqtt": {"broker"}, "file": set[str](), "memory": set[str]()}
+_OPTIONAL = {"mqtt": {"broker", "nodes"}, "file": set[str](), "memory": set[str]()}
 _LATER = {"kafka", "amqp"}
 _TYPES = {
     "double": NUMBER,
@@ -25,6 +25,7 @@ _TYPES = {
     "bool": NUMBER,
     "string": STRING,
 }
+_TIMES: dict[str, str | None] = {INSIGHT: "window.end"}
 _UNITS = {"ms": 1, "millis": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _LONG_UNITS = {"second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
 
@@ -83,7 +84,7 @@ def _stream(stream: ast.Stream, problems: Problems) -> StreamSource:
         name=stream.name,
         provider=provider.name,
         format=text("format", "json") or "json",
-        time_field=text("time", "timestamp" if fabric else None),
+        time_field=text("time", _TIMES.get(text("format") or "", "timestamp" if fabric else None)),
         entity_field=text("entity", "entityID" if fabric else None),
         metric_field=text("metric", "metricID" if fabric else None),
         value_field=text("value", "value" if fabric else None),

@@ -27,8 +27,12 @@ class LoadedQuery:
 
 def load_query(path: Path, settings: Settings) -> LoadedQuery:
     """Parses and checks a file; raises QueryError with every problem in it."""
+    return check_text(read_text(path), settings, path)
+
+
+def check_text(text: str, settings: Settings, path: Path = Path()) -> LoadedQuery:
+    """The same for a text that came from elsewhere."""
     functions = UserFunctions(settings.functions)
-    text = read_text(path)
     query = parse(text)
     plan = plan_query(query, text, functions.check, settings.retention_ms)
     return LoadedQuery(path, text, query, plan, functions)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from fogline.plan.layout import Layout
 from fogline.plan.program import Level, Program
 from fogline.spark.columns import Functions, no_functions
 from fogline.spark.first_stage import to_panes
-from fogline.spark.layout import Layout
 from fogline.spark.levels import to_next_level
 from fogline.spark.results import evaluate_records, evaluate_windows, output_records
 from fogline.spark.scan import Input, read_scans
@@ -31,11 +31,15 @@ def compile_program(
     inputs: Mapping[str, Input],
     streaming: bool,
     functions: Functions = no_functions,
+    panes: DataFrame | None = None,
 ) -> Compiled:
+    """`panes` are the rows of a first stage that ran elsewhere."""
     numbers = {output.name: index for index, output in enumerate(program.outputs)}
     frames: dict[str, DataFrame] = {}
     if program.levels:
-        frames["windows"] = _windows(spark, program, inputs, streaming, numbers, functions)
+        if panes is None:
+            panes = _panes(spark, program, inputs, streaming, functions)
+        frames["windows"] = _windows(panes, program, numbers, functions)
     if program.record_outputs:
         once = rejecting_once(program, inputs)
         table = read_scans(spark, program.record_scans, once, streaming, functions, ordered=False)
@@ -54,23 +58,29 @@ def rejecting_once(program: Program, inputs: Mapping[str, Input]) -> dict[str, I
     }
 
 
-def _windows(
+def _panes(
     spark: SparkSession,
     program: Program,
     inputs: Mapping[str, Input],
     streaming: bool,
-    numbers: dict[str, int],
     functions: Functions,
 ) -> DataFrame:
-    first, *rest = program.levels
+    first = program.levels[0]
     layout = Layout(first.channels)
     panes = read_panes(
         spark, program.scans, first.channels, layout, program.pane_ms, inputs, streaming
     )
-    if panes is None:
-        table = read_scans(spark, program.scans, inputs, streaming, functions)
-        panes = to_panes(table, first.channels, layout, program.pane_ms)
-    windows = to_windows(panes, first, layout, program.pane_ms)
+    if panes is not None:
+        return panes
+    table = read_scans(spark, program.scans, inputs, streaming, functions)
+    return to_panes(table, first.channels, layout, program.pane_ms)
+
+
+def _windows(
+    panes: DataFrame, program: Program, numbers: dict[str, int], functions: Functions
+) -> DataFrame:
+    first, *rest = program.levels
+    windows = to_windows(panes, first, Layout(first.channels), program.pane_ms)
     results = evaluate_windows(windows, first, numbers, functions)
     for level in rest:
         results = _next(results, level, program, numbers, functions)

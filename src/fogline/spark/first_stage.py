@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 
 from fogline.errors import PlanError
 from fogline.plan.expressions import Expr
+from fogline.plan.layout import Layout, Slot
 from fogline.plan.program import Channel
 from fogline.spark.columns import to_column
 from fogline.spark.keys import key_json
-from fogline.spark.layout import Layout, Slot
 from fogline.spark.scan import Table, before_end, time_millis
 
 _NAN = float("nan")

@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 from fogline.errors import PlanError
 from fogline.model.streams import NUMBER
 from fogline.plan.expressions import Field, KeyValue
+from fogline.plan.layout import Layout
 from fogline.plan.program import Channel, Level
 from fogline.spark.columns import Functions, Leaves, no_functions, to_column
 from fogline.spark.first_stage import packed, single_record
 from fogline.spark.keys import key_object, key_value
-from fogline.spark.layout import Layout
 from fogline.spark.results import HANDED_THROUGH
 
 _PLAIN = ["output", "key", "start", "end", "value", "text", "count", "error", "fraction", "t"]

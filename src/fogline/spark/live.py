@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from fogline.plan.layout import Layout
 from fogline.plan.program import Program
 from fogline.spark.columns import Functions, no_functions
 from fogline.spark.compile import Compiled, rejecting_once
 from fogline.spark.first_stage import to_records
-from fogline.spark.layout import Layout
 from fogline.spark.results import evaluate_records, evaluate_windows, output_records
 from fogline.spark.scan import Input, read_scans
 from fogline.spark.second_stage import to_live_windows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,13 +11,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fogline.errors import PlanError
-from fogline.model.streams import NUMBER, StreamSource
+from fogline.model.streams import NUMBER
 from fogline.plan.expressions import Field
 from fogline.plan.operators import Scan
 from fogline.plan.partials import FRACTION
+from fogline.plan.pushdown import split_condition
 from fogline.plan.rules.prune_columns import HASH
+from fogline.plan.source_spec import physical_columns, stream_options
 from fogline.spark.columns import Functions, Leaves, no_functions, to_column
-from fogline.spark.pushdown import split_condition
 
 END_OF_TIME = "9999-12-31 00:00:00"
 """The time of the row that closes all windows at the end of a finite stream."""
@@ -73,12 +73,6 @@ def read_scans(
     return Table(frame, _leaves(columns, tuple(s.stream.name for s in scans), functions))
 
 
-def physical_columns(scans: tuple[Scan, ...]) -> dict[Field, str]:
-    """The column of every field that some scan is asked for."""
-    wanted = dict.fromkeys(f for scan in scans for f in scan.columns or ())
-    return {f: f.name if f.name.startswith("_") else f"c{i}" for i, f in enumerate(wanted)}
-
-
 def _read(
     spark: SparkSession,
     scan: Scan,
@@ -119,26 +113,13 @@ def source_options(
     streaming: bool,
 ) -> dict[str, str]:
     """The options of the connector's source for one scan."""
-    stream = scan.stream
-    options = {
-        "path": str(given.path),
-        "format": given.format or stream.format,
-        "stream": stream.name,
-        "fields": json.dumps([_asked(f, columns[f]) for f in scan.columns or ()]),
-        "splitBytes": str(_split_bytes(spark, given)),
-    }
-    named = {
-        "time": stream.time_field,
-        "entity": stream.entity_field,
-        "metricField": stream.metric_field,
-        "valueField": stream.value_field,
-    }
-    options |= {key: value for key, value in named.items() if value}
-    options |= _declared_header(stream, options["format"])
-    if pushed:
-        options["filter"] = json.dumps(pushed)
-    if scan.sampling and scan.sampling.fraction:
-        options["sample"] = repr(scan.sampling.fraction)
+    options = stream_options(scan, columns, pushed, given.format)
+    return options | input_options(spark, scan, given, streaming)
+
+
+def input_options(spark: SparkSession, scan: Scan, given: Input, streaming: bool) -> dict[str, str]:
+    """Those that say where the records are and how they are to be taken from there."""
+    options = {"path": str(given.path), "splitBytes": str(_split_bytes(spark, given))}
     if streaming and given.control and FRACTION in (scan.columns or ()):
         options["control"] = given.control
         options["controlMode"] = "drop" if scan.sampling and scan.sampling.live else "report"
@@ -147,7 +128,7 @@ def source_options(
     if given.rejects:
         options["rejects"] = str(given.rejects)
     if streaming:
-        options["lateness"] = str(stream.lateness_ms)
+        options["lateness"] = str(scan.stream.lateness_ms)
         options["flush"] = str(given.flush).lower()
         options["tail"] = str(given.tail).lower()
         if given.max_bytes:
@@ -159,23 +140,6 @@ def _split_bytes(spark: SparkSession, given: Input) -> int:
     """Large tasks cost less to start; a few for every core keep all of them busy to the end."""
     share = (given.max_bytes or _LARGEST_SPLIT) // (4 * spark.sparkContext.defaultParallelism)
     return min(max(share, _SMALLEST_SPLIT), _LARGEST_SPLIT)
-
-
-def _declared_header(stream: StreamSource, form: str) -> dict[str, str]:
-    declared = stream.parameter("header")
-    if form != "csv" or declared is None:
-        return {}
-    return {"header": json.dumps([name.strip() for name in str(declared).split(",")])}
-
-
-def _asked(wanted: Field, column: str) -> dict[str, Any]:
-    if wanted == HASH:
-        return {"name": "_hash", "type": "long"}
-    if wanted == FRACTION:
-        return {"name": "_fraction", "type": "double"}
-    kind = "double" if wanted.type == NUMBER else "string"
-    asked: dict[str, Any] = {"name": column, "type": kind, "from": wanted.name}
-    return asked | ({"metric": True} if wanted.metric else {})
 
 
 def _spark_type(wanted: Field) -> str:

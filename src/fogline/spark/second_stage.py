@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame
 
 from fogline.language.ast import EventWindow, SessionWindow, TimeWindow
 from fogline.plan.expressions import Aggregate, WindowSpec
+from fogline.plan.layout import Layout
 from fogline.plan.operators import Trigger
 from fogline.plan.partials import event_inputs_of, partials_of, uses_events
 from fogline.plan.program import Channel, Level, Node
-from fogline.spark.layout import Layout
 
 
 def to_windows(panes: DataFrame, level: Level, layout: Layout, pane_ms: int) -> DataFrame:

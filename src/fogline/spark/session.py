@@ -22,6 +22,7 @@ from fogline.errors import SetupError
 from fogline.settings import Settings
 
 JAR = Path(__file__).with_name("fogline-connector.jar")
+Session = SparkSession
 _NOISE = (
     b"WARNING: Using incubator modules",
     b"Setting default log level",
@@ -57,14 +58,20 @@ def open_session(
         raise SetupError(f"Spark does not start: {str(error).splitlines()[0]}") from error
 
 
+def engine_gone(error: BaseException) -> bool:
+    """Whether an error means that Spark's process is gone, not that Spark refused something."""
+    lost = isinstance(error, Py4JError | ConnectionError)
+    return lost and not isinstance(error, Py4JJavaError | BrokenPipeError)
+
+
 @contextmanager
 def engine_alive() -> Iterator[None]:
     """Inside, a Spark process that goes away is told as such, not as a broken connection."""
     try:
         yield
-    except (Py4JJavaError, BrokenPipeError):  # the engine's own words; a reader of results gone
-        raise
     except (Py4JError, ConnectionError) as error:
+        if not engine_gone(error):  # the engine's own words; a reader of results gone
+            raise
         hint = "it was ended from outside or ran out of memory (FOGLINE_MEMORY); start again"
         raise SetupError("the Spark engine died", hint) from error
 

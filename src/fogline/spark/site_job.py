@@ -7,7 +7,6 @@ fingerprint of what it computes: a changed query file begins anew, an unchanged 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from fogline.spark.columns import Functions, no_functions
 from fogline.spark.compile import Compiled, compile_program
 from fogline.spark.live import compile_live
 from fogline.spark.outbound import outbound
+from fogline.spark.pane_records import read_pane_logs
 from fogline.spark.scan import Input
 from fogline.spark.site_query import SiteQuery
 from fogline.spark.site_session import pool_name
@@ -41,7 +41,8 @@ class JobSpec:
 
     name: str
     plan: Plan
-    text: str
+    computation: str
+    """The fingerprint of what it computes from what."""
     folder: Path
     logs: Path
     log_folder: LogFolder
@@ -51,11 +52,14 @@ class JobSpec:
     live_ms: int = 120_000
     """A batch in real time: between two of them results wait for about half a second."""
     max_bytes: int = 64 << 20
+    reads: tuple[str, ...] = ()
+    """Of a stage: the logs it reads."""
+    second: bool = False
+    """It reads the panes of first stages, not messages."""
 
     @property
     def checkpoints(self) -> Path:
-        sum_ = hashlib.sha256(self.text.encode()).hexdigest()[:12]
-        return self.folder / "checkpoints" / sum_
+        return self.folder / "checkpoints" / self.computation
 
     @property
     def rejects(self) -> Path:
@@ -108,6 +112,9 @@ class SiteJob:
 
     def needed(self) -> dict[str, int]:
         """For every log it reads, the position it still needs; a log without one is all needed."""
+        if self._spec.second:
+            found = self._queries[0].needed() or [None] * len(self._spec.reads)
+            return {log: p or 0 for log, p in zip(self._spec.reads, found, strict=False)}
         lowest: dict[str, int] = {}
         for query in self._queries:
             streams = [s.stream for s in self._scans(query.name)]
@@ -132,7 +139,12 @@ class SiteJob:
         sink = AdaptiveSink.for_program(self._spark, program, self._spec.name)
         inputs = self._inputs(program, sink)
         compiled = compile_program(
-            self._spark, program, inputs, streaming=True, functions=self._spec.functions
+            self._spark,
+            program,
+            inputs,
+            streaming=True,
+            functions=self._spec.functions,
+            panes=self._panes(program) if self._spec.second else None,
         )
         trigger = {"processingTime": f"{self._spec.trigger_ms} milliseconds"}
         if sink is not None:
@@ -140,6 +152,12 @@ class SiteJob:
             return self._run(name, rows.foreachBatch(sink.writer(self._spec.append)), trigger)
         writer = self._to_logs(compiled, name, program, live=False).outputMode("append")
         return self._run(name, writer, trigger)
+
+    def _panes(self, program: Program) -> DataFrame:
+        lateness = max((scan.stream.lateness_ms for scan in program.scans), default=0)
+        folders = [self._spec.log_folder(log) for log in self._spec.reads]
+        options = {"maxBytesPerTrigger": str(self._spec.max_bytes)}
+        return read_pane_logs(self._spark, folders, lateness, options)
 
     def _start_live(self, name: str, program: Program) -> StreamingQuery:
         steady = {s.stream.name for s in (*self._steady.scans, *self._steady.record_scans)}
@@ -171,22 +189,22 @@ class SiteJob:
         streams = {s.stream.name: s.stream for s in (*program.scans, *program.record_scans)}
         controls = {} if sink is None else sink.controls
         return {
-            name: replace(self._input(stream), control=controls.get(name, ""))
+            name: replace(stream_input(self._spec, stream), control=controls.get(name, ""))
             for name, stream in streams.items()
         }
 
-    def _input(self, stream: StreamSource) -> Input:
-        common = Input(
-            Path(),
-            tail=True,
-            flush=False,
-            max_bytes=self._spec.max_bytes,
-            rejects=self._spec.rejects,
-        )
-        if stream.provider == "mqtt":
-            return replace(common, path=self._spec.log_folder(stream_log(stream)), log=True)
-        if stream.provider == "file":
-            return replace(common, path=Path(str(stream.parameter("path"))).resolve())
-        raise UsageError(
-            f"stream {stream.name} comes from {stream.provider}, which a site cannot read"
-        )
+
+def stream_input(spec: JobSpec, stream: StreamSource) -> Input:
+    """A stream as it lies at the site."""
+    common = Input(
+        Path(),
+        tail=True,
+        flush=False,
+        max_bytes=spec.max_bytes,
+        rejects=spec.rejects,
+    )
+    if stream.provider == "mqtt":
+        return replace(common, path=spec.log_folder(stream_log(stream)), log=True)
+    if stream.provider == "file":
+        return replace(common, path=Path(str(stream.parameter("path"))).resolve())
+    raise UsageError(f"stream {stream.name} comes from {stream.provider}, which a site cannot read")

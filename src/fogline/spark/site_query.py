@@ -8,11 +8,11 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fogline.model.sites import QueryStatus
 from fogline.spark.failures import told
+from fogline.spark.session import engine_gone
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _HEALTHY_SECONDS = 60.0
@@ -31,6 +31,7 @@ class SiteQuery:
         self._pause = _FIRST_PAUSE
         self._due = 0.0
         self._started = 0.0
+        self._run = ""
 
     def keep_running(self) -> None:
         """Starts the query if it does not run and its pause is over; called again and again."""
@@ -44,7 +45,10 @@ class SiteQuery:
         self._started = time.monotonic()
         try:
             self._query = self._start()
-        except PySparkException as error:
+            self._run = str(self._query.runId)
+        except Exception as error:  # the user's code may raise anything
+            if engine_gone(error):
+                raise
             self._note(error)
 
     def _note(self, error: BaseException | None) -> None:
@@ -69,8 +73,8 @@ class SiteQuery:
         if self._query is None or not self._query.isActive:
             return QueryStatus(self.name, "failed", self._problem)
         if progress is None:
-            begun = bool(self._query.status["isTriggerActive"])
-            return QueryStatus(self.name, "running" if begun else "starting")
+            begun = not str(self._query.status["message"]).startswith("Initializing")
+            return QueryStatus(self.name, "running" if begun else "starting", run=self._run)
         return self._measured(progress)
 
     def _measured(self, progress: Any) -> QueryStatus:
@@ -82,6 +86,7 @@ class SiteQuery:
         return QueryStatus(
             self.name,
             "running",
+            run=self._run,
             batches=progress.batchId + 1,
             rows_per_second=round(progress.processedRowsPerSecond, 1),
             batch_ms=progress.batchDuration,

@@ -16,15 +16,19 @@ _SHUFFLE_WAIT_MS = 3
 """How long a row may wait for others on its way between two stages in real time."""
 
 
+_HIGHEST_SALIENCE = 100
+"""Jobs come and go while Spark runs, so there are pools for all; higher ones share the last."""
+
+
 def pool_name(salience: int) -> str:
-    return f"salience-{salience}"
+    return f"salience-{min(salience, _HIGHEST_SALIENCE)}"
 
 
-def site_settings(saliences: Iterable[int], folder: Path) -> dict[str, str]:
+def site_settings(folder: Path) -> dict[str, str]:
     """Writes the pools beside the jobs; a pool's share of the cores grows with its salience."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "pools.xml"
-    file.write_text(pools_xml(saliences), encoding="utf-8")
+    file.write_text(pools_xml(range(_HIGHEST_SALIENCE + 1)), encoding="utf-8")
     return {
         "spark.driver.defaultJavaOptions": _FRUGAL,
         "spark.scheduler.mode": "FAIR",

@@ -5,7 +5,7 @@ import java.util.List;
 /** The formats and how a decoder of each is made. */
 public final class Decoders {
     /** Names a user may give as {@code format}. */
-    public static final List<String> FORMATS = List.of("senml", "json", "ndjson", "csv", "xml", "cbor");
+    public static final List<String> FORMATS = List.of("senml", "json", "ndjson", "csv", "xml", "cbor", "raw");
 
     private Decoders() {}
 
@@ -29,6 +29,8 @@ public final class Decoders {
                 return new XmlDecoder(layout);
             case "cbor":
                 return new CborDecoder(layout);
+            case "raw":
+                return new RawDecoder();
             default:
                 throw new IllegalArgumentException("unknown format " + format + "; known are " + FORMATS);
         }

@@ -16,6 +16,8 @@ public record Field(String name, Type type, String from, boolean metric) impleme
         BOOLEAN,
         ERROR,
         RAW,
+        PAYLOAD,
+        TOPIC,
         HASH,
         FRACTION,
         TIME;

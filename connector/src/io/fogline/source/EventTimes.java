@@ -10,8 +10,8 @@ import io.fogline.decode.Times;
 final class EventTimes {
     private EventTimes() {}
 
-    /** Sets the time of every record; a message with a record without one is bad as a whole. */
-    static void set(Records records, Layout layout) throws BadMessage {
+    /** Sets the time of every record, a declared one moved by {@code shift} microseconds; a message with a record without one is bad as a whole. */
+    static void set(Records records, Layout layout, long shift) throws BadMessage {
         boolean declared = layout.hasTimeField();
         for (int i = 0; i < records.size(); i++) {
             Record record = records.get(i);
@@ -21,7 +21,7 @@ final class EventTimes {
                 if (time == Times.NONE) {
                     throw new BadMessage(slot < 0 ? "the time field is missing" : "the time field is not a time");
                 }
-                record.setOwnTime(time);
+                record.setOwnTime(time + shift);
             } else if (record.ownTime() == Record.NO_TIME) {
                 record.setOwnTime(records.arrival());
             }

@@ -23,6 +23,8 @@ final class FieldsParser {
     private static final Map<String, Field.Type> RESERVED = Map.of(
             "_error", Field.Type.ERROR,
             "_raw", Field.Type.RAW,
+            "_payload", Field.Type.PAYLOAD,
+            "_topic", Field.Type.TOPIC,
             "_hash", Field.Type.HASH,
             "_fraction", Field.Type.FRACTION);
 
@@ -81,6 +83,8 @@ final class FieldsParser {
                 return DataTypes.BooleanType;
             case TIME:
                 return DataTypes.TimestampType;
+            case PAYLOAD:
+                return DataTypes.BinaryType;
             default:
                 return DataTypes.StringType;
         }

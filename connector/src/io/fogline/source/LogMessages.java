@@ -3,6 +3,7 @@ package io.fogline.source;
 import io.fogline.log.FrameReader;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.Arrays;
 
 /**
  * The messages of a slice of a log. Damage in what was committed costs the rest of its segment and is
@@ -57,6 +58,11 @@ final class LogMessages implements Messages {
     @Override
     public long position() {
         return frames.position();
+    }
+
+    @Override
+    public byte[] topic() {
+        return problem == null ? Arrays.copyOfRange(frames.bytes(), frames.topicFrom(), frames.topicTo()) : null;
     }
 
     @Override

@@ -30,6 +30,11 @@ interface Messages extends Closeable {
     /** Where the message starts in its file. */
     long position();
 
+    /** The topic the message came on, UTF-8; null where there is none. */
+    default byte[] topic() {
+        return null;
+    }
+
     /** Why the message cannot be read (then only its beginning is given), or null. */
     String problem();
 }

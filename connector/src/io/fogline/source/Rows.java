@@ -19,6 +19,10 @@ final class Rows {
     private final int[] sources;
     private final double fraction;
     private final UnsafeRowWriter writer;
+    private byte[] topic;
+    private byte[] payload;
+    private int payloadFrom;
+    private int payloadTo;
 
     /** {@code sources}: for every column of the row, its place in {@code fields}. */
     Rows(Columns columns, List<Field> fields, int[] sources, double fraction) {
@@ -40,6 +44,14 @@ final class Rows {
             }
         }
         return false;
+    }
+
+    /** The message that the following rows come from; it must not change before they are written. */
+    void message(byte[] topic, byte[] bytes, int from, int to) {
+        this.topic = topic;
+        this.payload = bytes;
+        this.payloadFrom = from;
+        this.payloadTo = to;
     }
 
     /** The row of the record that is loaded in the columns. */
@@ -124,6 +136,16 @@ final class Rows {
         switch (types[ordinal]) {
             case RAW:
                 writer.write(ordinal, raw);
+                break;
+            case PAYLOAD:
+                writer.write(ordinal, payload, payloadFrom, payloadTo - payloadFrom);
+                break;
+            case TOPIC:
+                if (topic == null) {
+                    writer.setNullAt(ordinal);
+                } else {
+                    writer.write(ordinal, topic);
+                }
                 break;
             case HASH:
                 writer.write(ordinal, hash);

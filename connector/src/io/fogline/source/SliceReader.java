@@ -31,6 +31,7 @@ final class SliceReader implements Closeable {
     private final boolean errorRows;
     private final boolean needsHash;
     private final boolean needsRaw;
+    private final boolean needsMessage;
     private int nextRecord;
     private UnsafeRow row;
     private long hash;
@@ -68,6 +69,7 @@ final class SliceReader implements Closeable {
         this.errorRows = options.wantsErrors();
         this.needsHash = rows.writes(Field.Type.HASH);
         this.needsRaw = rows.writes(Field.Type.RAW);
+        this.needsMessage = rows.writes(Field.Type.PAYLOAD) || rows.writes(Field.Type.TOPIC);
     }
 
     /** Moves to the next row; false at the end of the slice, when all its rejects are kept. */
@@ -135,12 +137,15 @@ final class SliceReader implements Closeable {
         }
         hash = needsHash ? Sample.hash(messages.bytes(), messages.from(), messages.to(), 0) : 0;
         raw = needsRaw ? raw() : null;
+        if (needsMessage) {
+            rows.message(messages.topic(), messages.bytes(), messages.from(), messages.to());
+        }
         try {
             if (messages.problem() != null) {
                 throw new BadMessage(messages.problem());
             }
             source.decoder().decode(messages.bytes(), messages.from(), messages.to(), records);
-            EventTimes.set(records, options.layout());
+            EventTimes.set(records, options.layout(), options.timeShift());
             good += records.size();
             return false;
         } catch (BadMessage e) {

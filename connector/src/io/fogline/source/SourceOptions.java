@@ -23,6 +23,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * @param controlDrops the live fraction drops messages; else it is only told
  * @param lateness in milliseconds; -1 when nothing is late
  * @param speed times real time; 0 as fast as possible
+ * @param timeShift microseconds to add to every declared time
  */
 record SourceOptions(
         String path,
@@ -45,7 +46,8 @@ record SourceOptions(
         boolean flush,
         double speed,
         String panes,
-        boolean log)
+        boolean log,
+        long timeShift)
         implements Serializable {
 
     private static final ObjectMapper JSON = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS);
@@ -84,7 +86,8 @@ record SourceOptions(
                 flag(options, "flush"),
                 speed(options),
                 options.get("panes"),
-                flag(options, "log")).checked();
+                flag(options, "log"),
+                number(options, "timeShift", 0, Long.MIN_VALUE)).checked();
     }
 
     private SourceOptions checked() {
@@ -103,7 +106,7 @@ record SourceOptions(
     SourceOptions withoutRejects() {
         return new SourceOptions(
                 path, format, fields, layout, entity, header, filter, sample, sampleSeed, control, controlDrops, stream,
-                lateness, null, maxBytesPerTrigger, splitBytes, tail, flush, speed, panes, log);
+                lateness, null, maxBytesPerTrigger, splitBytes, tail, flush, speed, panes, log, timeShift);
     }
 
     /** Whether bad messages are rows of their own. */

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
-from fogline.agent.parent_death import end_with_parent
+from fogline.broker.parent_death import end_with_parent
 from fogline.errors import SetupError, UsageError
 
 INSTALL = "install it with: apt-get install mosquitto"

@@ -1,0 +1,182 @@
+"""One job inside the engine process: made from its assignment, kept running, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fogline import settings
+from fogline.agent.jobs import job_folder, job_reader, make_job, read_log
+from fogline.agent.rejects import RejectMover
+from fogline.errors import FoglineError
+from fogline.log import SiteLog, set_position
+from fogline.log.counting import RecordCounter
+from fogline.model.jobs import FIRST, SECOND, Assignment, Code, Query
+from fogline.model.sites import JobStatus, QueryStatus
+from fogline.plan.rules import optimise
+
+if TYPE_CHECKING:
+    from fogline.spark.session import Session
+
+Append = Callable[[str, int, Sequence[bytes]], None]
+
+
+class SparkJob(Protocol):
+    """What runs a job on Spark. After `stop` nothing else is called."""
+
+    def keep_running(self) -> None:
+        """Called again and again; starts what does not run."""
+
+    def status(self) -> JobStatus: ...
+
+    def needed(self) -> Mapping[str, int]:
+        """For every log it reads, the position it would go on from."""
+
+    def stop(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """What all jobs of a site work with."""
+
+    spark: Session
+    folder: Path
+    logs: SiteLog
+    append: Append
+    trigger_ms: int
+
+
+class EngineJob:
+    """`assign` changes what is wanted of it, `tick` makes it so."""
+
+    def __init__(self, place: Workplace, assignment: Assignment, package: str) -> None:
+        self._place = place
+        self._assignment = assignment
+        self._package = package
+        self._folder = job_folder(place.folder, assignment.job)
+        self._job: SparkJob | None = None
+        self._mover = RejectMover(assignment.job, self._folder / "rejects", place.logs)
+        self._counters = self._make_counters()
+        self.status = JobStatus(assignment.job, (QueryStatus("job", "starting"),))
+        self.begun = False
+
+    def assign(self, assignment: Assignment, package: str) -> None:
+        """A changed computation or changed parameters end the query; it begins again from its
+        checkpoint where what it computes is the same."""
+        old, self._assignment, self._package = self._assignment, assignment, package
+        same = old.computation == assignment.computation
+        if not same or dict(old.parameters) != dict(assignment.parameters):
+            self._end()
+        if not same:
+            self._counters = self._make_counters()
+
+    @property
+    def records_out(self) -> int:
+        return sum(counter.records for counter in self._counters)
+
+    def tick(self) -> None:
+        self.begun = True
+        try:
+            self._keep_running()
+        except FoglineError as error:
+            query = QueryStatus("job", "failed", problem=str(error))
+            self.status = JobStatus(self._assignment.job, (query,))
+            return
+        if self._job is not None:
+            self.status = self._job.status()
+            self._note()
+
+    def _keep_running(self) -> None:
+        if self._job is None:
+            self._job = _made(self._place, self._assignment, self._package, self._folder)
+        self._job.keep_running()
+
+    def _note(self) -> None:
+        """Tells the logs what is still needed, moves what was rejected, counts what came out."""
+        assert self._job is not None
+        self._mover.move()
+        for log, position in self._job.needed().items():
+            folder = self._place.logs.folder(log)
+            if folder.exists():
+                set_position(folder, job_reader(self._assignment.job), position)
+        for counter in self._counters:
+            counter.update()
+
+    def stop(self) -> None:
+        self._end()
+        self._mover.move()
+        self._mover.close()
+        for counter in self._counters:
+            counter.update()
+            if self._folder.exists():
+                counter.close()
+
+    def _end(self) -> None:
+        if self._job is not None:
+            self._job.stop()
+            self._job = None
+
+    def _make_counters(self) -> list[RecordCounter]:
+        job = make_job(self._assignment, settings.load())
+        logs = self._place.logs
+        return [
+            RecordCounter(logs.folder(log), self._folder / "counted" / str(index))
+            for index, log in enumerate(job.results())
+        ]
+
+
+def _made(place: Workplace, assignment: Assignment, package: str, folder: Path) -> SparkJob:
+    if isinstance(assignment.work, Query):
+        return _query_job(place, assignment, assignment.work, folder)
+    assert isinstance(assignment.work, Code)
+    return _code_job(place, assignment, assignment.work, Path(package), folder)
+
+
+def _query_job(place: Workplace, assignment: Assignment, work: Query, folder: Path) -> SparkJob:
+    from fogline.spark.first_stage_job import FirstStageJob
+    from fogline.spark.functions import spark_functions
+    from fogline.spark.site_job import JobSpec, SiteJob
+
+    loaded = make_job(assignment, settings.load()).loaded
+    assert loaded is not None
+    plan, _ = optimise(loaded.plan)
+    spec = JobSpec(
+        name=assignment.job,
+        plan=plan,
+        computation=assignment.computation,
+        folder=folder,
+        logs=place.logs.root,
+        log_folder=place.logs.folder,
+        append=place.append,
+        functions=spark_functions(loaded.functions),
+        trigger_ms=place.trigger_ms,
+        reads=tuple(read_log(read) for read in assignment.reads),
+        second=work.stage == SECOND,
+    )
+    kind = FirstStageJob if work.stage == FIRST else SiteJob
+    return kind(place.spark, spec)
+
+
+def _code_job(
+    place: Workplace, assignment: Assignment, work: Code, package: Path, folder: Path
+) -> SparkJob:
+    from fogline.spark.code_job import CodeJob, CodeSpec
+    from fogline.spark.user_code import load_function
+
+    parameters: dict[str, Any] = dict(assignment.parameters)
+    spec = CodeSpec(
+        name=assignment.job,
+        function=partial(load_function, package, work.file, work.package, work.entry),
+        parameters=parameters,
+        input=assignment.input,
+        reads=tuple(read_log(place_) for place_ in assignment.reads),
+        folder=folder,
+        computation=assignment.computation,
+        logs=place.logs.root,
+        log_folder=place.logs.folder,
+        trigger_ms=place.trigger_ms,
+    )
+    return CodeJob(place.spark, spec)

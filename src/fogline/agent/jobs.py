@@ -1,0 +1,187 @@
+"""Jobs of a site and what its processes must do for them: subscribe, copy, send, publish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fogline.errors import DataError, UsageError
+from fogline.log.names import folder_name
+from fogline.model.broker_url import BrokerUrl
+from fogline.model.jobs import FIRST, LOG, SECOND, Assignment, Code, Place, Query, Steps
+from fogline.model.sites import bad_log, command_log, insight_log, late_log, out_log, stream_log
+from fogline.model.streams import StreamSource
+from fogline.plan.choose import chosen
+from fogline.plan.operators import Scan, walk_plan
+from fogline.plan.query_file import LoadedQuery, check_text
+from fogline.settings import Settings
+
+
+@dataclass(frozen=True)
+class AgentJob:
+    """An assignment, with its query checked where it is one."""
+
+    assignment: Assignment
+    loaded: LoadedQuery | None = None
+    local: bool = False
+    """From the site's own configuration: no coordinator's business."""
+    ending: bool = False
+    """It no longer computes; what it has computed is still on its way."""
+
+    @property
+    def name(self) -> str:
+        return self.assignment.job
+
+    @property
+    def running(self) -> bool:
+        return self.assignment.running and not self.ending
+
+    @property
+    def computes(self) -> bool:
+        """Whether Spark has anything to do for it; one that does not only passes messages on."""
+        return not isinstance(self.assignment.work, Steps)
+
+    @property
+    def stage(self) -> str:
+        work = self.assignment.work
+        return work.stage if isinstance(work, Query) else ""
+
+    def streams(self) -> list[StreamSource]:
+        """The streams of a query that reads messages itself."""
+        if self.loaded is None or self.stage == SECOND:
+            return []
+        scans = [op.stream for op in walk_plan(self.loaded.plan) if isinstance(op, Scan)]
+        return list(dict.fromkeys(scans))
+
+    def places(self) -> list[Place]:
+        """The topics of a job that is not a query."""
+        return [] if self.streams() else list(self.assignment.reads)
+
+    def results(self) -> list[str]:
+        """The logs of what it computes, or passes on."""
+        if not self.computes:
+            return [read_log(place) for place in self.assignment.reads]
+        if self.loaded is None or self.stage == FIRST:
+            return [out_log(self.name)]
+        emits = [emit for emit in self.loaded.plan.emits if not emit.hidden]
+        return [insight_log(self.name, emit.name) for emit in emits]
+
+    def published(self) -> list[str]:
+        """The logs whose records everybody may see on the site's broker."""
+        if not self.computes:
+            return []
+        if self.loaded is None:
+            return [bad_log(self.name, read_log(p)) for p in self.places()]
+        rejected = [name(self.name, s.name) for s in self.streams() for name in (bad_log, late_log)]
+        if self.stage == FIRST:
+            return rejected
+        shown = [emit for emit in self.loaded.plan.emits if not emit.hidden]
+        commands = [command_log(self.name, emit.name) for emit in shown if emit.to is not None]
+        return [*self.results(), *commands, *rejected]
+
+
+def make_job(assignment: Assignment, settings: Settings, local: bool = False) -> AgentJob:
+    """Raises FoglineError when this site cannot run it."""
+    if isinstance(assignment.work, Query):
+        loaded = check_text(assignment.work.text, settings)
+        loaded = replace(loaded, plan=chosen(loaded.plan, assignment.work.insights))
+        job = AgentJob(assignment, loaded, local)
+        for stream in job.streams():
+            if stream.provider not in ("mqtt", "file"):
+                text = f"stream {stream.name} comes from {stream.provider}"
+                raise UsageError(f"{text}, which a site cannot read", "use mqtt(…) or file(…)")
+        return job
+    if isinstance(assignment.work, Code):
+        if not assignment.reads:
+            raise UsageError(f"job {assignment.job} reads nothing", "give it a source_topic")
+        return AgentJob(assignment, None, local)
+    if assignment.work.steps:
+        raise DataError("steps run on gateways, not on sites", "give the job an entry or a query")
+    return AgentJob(assignment, None, local)
+
+
+def read_log(place: Place) -> str:
+    """The log of a topic: its name, behind the broker if that is not the site's."""
+    return f"{BrokerUrl.parse(place.broker)}/{place.topic}" if place.broker else place.topic
+
+
+# ── what the processes are told ──────────────────────────────────────────────────────────────────
+
+
+def subscriptions(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:
+    """One for each log that no job of this site writes itself; `broker` is empty for the site's."""
+    jobs = list(jobs)
+    written = {log for job in jobs if job.computes for log in job.results()}
+    found: dict[str, dict[str, Any]] = {}
+    for wanted in (item for job in jobs for item in _wanted(job)):
+        log = wanted["log"]
+        if log not in written:
+            before = found.get(log, wanted)
+            found[log] = wanted | {
+                "deduplicate": wanted["deduplicate"] and before["deduplicate"],
+            }
+    return list(found.values())
+
+
+def _wanted(job: AgentJob) -> Iterator[dict[str, Any]]:
+    for stream in job.streams():
+        if stream.provider == "mqtt":
+            broker = str(stream.parameter("broker") or "")
+            timed = stream.time_field is not None or stream.format == "senml"
+            yield {
+                "pattern": str(stream.parameter("topic")),
+                "log": stream_log(stream),
+                "broker": broker,
+                "deduplicate": timed,
+            }
+    for place in job.places():
+        yield {
+            "pattern": place.topic,
+            "log": read_log(place),
+            "broker": place.broker,
+            "deduplicate": "time" in job.assignment.input,
+        }
+
+
+def copies(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:
+    """What the ingest process takes from jobs of this site into the logs of topics."""
+    return [
+        {key: route[key] for key in ("log", "topic", "reader", "begin")}
+        for route in _routes(jobs)
+        if route["mode"] == LOG
+    ]
+
+
+def routes(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:
+    """What the publishing process sends elsewhere."""
+    return [route for route in _routes(jobs) if route["mode"] != LOG]
+
+
+def _routes(jobs: Iterable[AgentJob]) -> Iterator[dict[str, Any]]:
+    for job in jobs:
+        for index, route in enumerate(job.assignment.routes):
+            for log in job.results():
+                yield {
+                    "log": log,
+                    "mode": route.mode,
+                    "topic": route.topic,
+                    "broker": route.broker,
+                    "node": route.node,
+                    "reader": route_reader(job.name, index),
+                    "begin": "start" if index == 0 else "end",
+                }
+
+
+def route_reader(job: str, index: int) -> str:
+    return f"route {job} {index}"
+
+
+def job_reader(job: str) -> str:
+    return f"job {job}"
+
+
+def job_folder(folder: Path, job: str) -> Path:
+    """Where a job keeps its checkpoints."""
+    return folder / "jobs" / folder_name(job)

@@ -1,0 +1,175 @@
+"""A site under a coordinator: it announces itself, does what it is told, tells how it is."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+from fogline.agent.config import SiteConfig
+from fogline.agent.packages import Packages
+from fogline.agent.probes import Prober
+from fogline.agent.site_broker import SiteBroker, password, with_login
+from fogline.agent.site_jobs import SiteJobs
+from fogline.broker import Tls
+from fogline.control import ControlledNode, ControlOptions
+from fogline.errors import UsageError
+from fogline.model.jobs import Assignment
+from fogline.model.nodes import SITE, Node, Observed
+
+_INSTALL_SECONDS = 8.0
+_MOST_LINES = 1000
+_RUNNING = "running"
+
+
+class Managed(Protocol):
+    """What is managed: a site."""
+
+    config: SiteConfig
+    folder: Path
+    jobs: SiteJobs
+    packages: Packages
+    broker: SiteBroker
+
+    @property
+    def http_address(self) -> str: ...
+
+    def peer_url(self, name: str, address: str) -> str: ...
+
+    def install(self, assignments: list[Assignment], seconds: float) -> None: ...
+
+    def remove(self, names: list[str]) -> None: ...
+
+    def status(self) -> dict[str, Any]: ...
+
+
+class Manager:
+    def __init__(self, site: Managed) -> None:
+        """Made when the site has started: only then its addresses are known."""
+        self._site = site
+        given = site.config.control
+        files = {"ca": given.ca, "certificate": given.certificate, "key": given.key}
+        found = {name: path for name, path in files.items() if path is not None}
+        tls = Tls(**found) if found else None
+        url = with_login(str(given.url), given.user, password(given.password_file))
+        operations = {"install": self._install, "remove": self._remove, "logs": self._logs}
+        self._prober = Prober(site.config.site, url, site.peer_url, tls)
+        options = ControlOptions(tls=tls)
+        self._node = ControlledNode(url, self.describe, operations, self.tell, options)
+        self._states: dict[str, str] = {}
+
+    def start(self) -> None:
+        self._node.start()
+        self._prober.start()
+
+    def stop(self) -> None:
+        self._prober.stop()
+        self._node.close()
+
+    def tick(self) -> None:
+        """A job that changed its state is told at once."""
+        states = {job.job: job.state for job in self._observed(self._site.status())}
+        if states != self._states:
+            self._states = states
+            self._node.changed()
+
+    def state(self) -> str:
+        return self._node.problem or (_RUNNING if self._node.connected else "connecting")
+
+    # ── what it tells ──────────────────────────────────────────────────────────────────────────
+
+    def describe(self) -> Node:
+        config = self._site.config
+        memory = psutil.virtual_memory().total >> 20
+        return Node(
+            name=config.site,
+            kind=SITE,
+            broker=config.announce or self._site.broker.address,
+            address=self._site.http_address,
+            engine=config.engine,
+            cores=config.cores or os.cpu_count() or 1,
+            memory_mb=config.memory_mb or memory,
+            latitude=config.latitude,
+            longitude=config.longitude,
+            labels=config.labels,
+        )
+
+    def tell(self) -> dict[str, Any]:
+        status = self._site.status()
+        return {
+            "jobs": [job.as_json() for job in self._observed(status)],
+            "links": self._prober.links(),
+            "healthy": status["healthy"],
+        }
+
+    def _observed(self, status: dict[str, Any]) -> list[Observed]:
+        told = {job["name"]: job for job in status["engine"].get("jobs", ())}
+        found = []
+        for job in self._site.jobs.current():
+            more = {"local": True} if job.local else {}
+            if not job.assignment.running:
+                state = Observed(job.name, job.assignment.version, "stopped", more=more)
+            elif not job.computes:
+                state = Observed(job.name, job.assignment.version, _RUNNING, more=more)
+            else:
+                state = _observed(job.name, job.assignment.version, told.get(job.name), more)
+            found.append(state)
+        for name, problem in self._site.jobs.problems.items():
+            found.append(Observed(name, "", "failed", problem))
+        return found
+
+    # ── what it is told ────────────────────────────────────────────────────────────────────────
+
+    def _install(self, body: dict[str, Any]) -> dict[str, Any]:
+        given = body.get("assignments")
+        if not isinstance(given, list):
+            raise UsageError("install needs assignments")
+        assignments = [Assignment.from_json(item) for item in given]
+        self._site.packages.fetch(assignments, self._node.call)
+        self._site.install(assignments, _INSTALL_SECONDS)
+        self._node.changed()
+        return {"jobs": {a.job: a.version for a in assignments}}
+
+    def _remove(self, body: dict[str, Any]) -> dict[str, Any]:
+        names = body.get("jobs")
+        if not isinstance(names, list):
+            raise UsageError("remove needs jobs")
+        self._site.remove([str(name) for name in names])
+        self._node.changed()
+        return {}
+
+    def _logs(self, body: dict[str, Any]) -> dict[str, Any]:
+        """What was last said about a job, or by all processes."""
+        count = min(int(body.get("lines", 50)), _MOST_LINES)
+        job = str(body.get("job", ""))
+        found: deque[str] = deque(maxlen=count)
+        for path in sorted(self._site.folder.glob("*.log")):
+            with path.open(encoding="utf-8", errors="replace") as file:
+                found.extend(f"{path.stem}: {line.rstrip()}" for line in file if job in line)
+        return {"at": time.time(), "lines": list(found)}
+
+
+def _observed(
+    name: str, version: str, told: dict[str, Any] | None, more: dict[str, Any]
+) -> Observed:
+    if told is None:
+        return Observed(name, version, "starting", more=more)
+    queries = told["queries"]
+    problems = [q["problem"] for q in queries if q["problem"]]
+    return Observed(
+        name,
+        version,
+        told["state"],
+        "; ".join(problems),
+        tuple(q["run"] for q in queries if q["run"]),
+        records_in=sum(q["records"] for q in queries),
+        records_out=told["records_out"],
+        bad=sum(q["bad"] for q in queries),
+        late=sum(q["late"] for q in queries),
+        lag_bytes=sum(q["lag_bytes"] for q in queries),
+        more=more,
+    )

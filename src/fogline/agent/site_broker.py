@@ -1,0 +1,145 @@
+"""The broker of a site: an own Mosquitto with a journal, or an existing one by its address."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from fogline.agent.config import BrokerConfig
+from fogline.agent.journal import READER, register
+from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
+from fogline.errors import DataError, SetupError
+from fogline.log import Limits, enforce, get_position
+from fogline.log.writer import now_us
+from fogline.model.broker_url import BrokerUrl
+
+
+class SiteBroker:
+    def __init__(self, config: BrokerConfig, folder: Path, min_free: int) -> None:
+        self._config = config
+        self._folder = folder
+        self._min_free = min_free
+        self._restarts = 0
+        self._own = None if config.url else self._mosquitto()
+
+    def _mosquitto(self) -> Mosquitto:
+        given = self._config
+        folder = self._folder / "broker"
+        options = MosquittoOptions(
+            port=given.port or _remembered_port(folder),
+            user=given.user,
+            password=password(given.password_file),
+            journal=self.journal,
+            journal_sync=given.sync,
+            journal_free_bytes=self._min_free,
+        )
+        return Mosquitto(folder, options)
+
+    @property
+    def own(self) -> bool:
+        return self._own is not None
+
+    @property
+    def journal(self) -> Path:
+        """The log of everything that the own broker confirms."""
+        return self._folder / "journal"
+
+    @property
+    def url(self) -> str:
+        """With user and password: not for printing."""
+        if self._own is not None:
+            return self._own.url
+        given = self._config
+        return with_login(str(given.url), given.user, password(given.password_file))
+
+    @property
+    def address(self) -> str:
+        """Where devices connect, for people."""
+        if self._own is not None:
+            return f"mqtt://{self._own.options.host}:{self._own.port}"
+        url = BrokerUrl.parse(str(self._config.url))
+        return f"{'mqtts' if url.tls else 'mqtt'}://{url}"
+
+    @property
+    def tls(self) -> dict[str, str] | None:
+        given = self._config
+        files = {"ca": given.ca, "certificate": given.certificate, "key": given.key}
+        found = {name: str(path) for name, path in files.items() if path is not None}
+        return found or None
+
+    def start(self, journaled: Iterable[str]) -> None:
+        """`journaled` are the logs that get what the own broker confirms."""
+        if self._own is not None:
+            register(self.journal, journaled)
+            self._own.start()
+            _remember_port(self._own.folder, self._own.port)
+
+    def keep_running(self) -> None:
+        if self._own is not None and not self._own.running:
+            self._restarts += 1
+            with contextlib.suppress(SetupError):
+                self._own.start()
+
+    def enforce_retention(self) -> None:
+        if self._own is not None and self.journal.exists():
+            enforce_journal(self.journal)
+
+    def stop(self) -> None:
+        if self._own is not None:
+            self._own.stop()
+
+    def status(self) -> dict[str, Any]:
+        told: dict[str, Any] = {"state": "running", "address": self.address}
+        if self._own is not None:
+            told |= {"pid": self._own.pid, "restarts": self._restarts, "state": self._state()}
+        return told
+
+    def _state(self) -> str:
+        """A broker without space stands still, and its clients wait."""
+        assert self._own is not None
+        if not self._own.running:
+            return "restarting"
+        free = shutil.disk_usage(self._folder).free
+        if free < self._min_free:
+            kept = f"{self._min_free:,} bytes are kept free"
+            return f"no space: {free:,} bytes are left, {kept}"
+        return "running"
+
+
+def enforce_journal(journal: Path) -> None:
+    """Keeps what the intake has not taken over yet, and the last segment."""
+    if get_position(journal, READER) is not None:
+        enforce(journal, Limits(size=0), now_us())
+
+
+def with_login(url: str, user: str | None, secret: str | None) -> str:
+    """The address with user and password in it, where they are given apart from it."""
+    if user is None:
+        return url
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{quote(user, safe='')}:{quote(secret or '', safe='')}@{rest}"
+
+
+def password(file: Path | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise DataError(f"the password file {file} cannot be read: {error.strerror}") from error
+
+
+def _remembered_port(folder: Path) -> int:
+    """Devices find the broker where it was before, if that port is still free to us."""
+    try:
+        return int((folder / "port").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 0
+
+
+def _remember_port(folder: Path, port: int) -> None:
+    (folder / "port").write_text(f"{port}\n", encoding="ascii")

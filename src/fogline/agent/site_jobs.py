@@ -1,0 +1,152 @@
+"""All jobs of a site: those of its configuration, those it was assigned, those about to end."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fogline import settings
+from fogline.agent.assignments import Assignments
+from fogline.agent.config import SiteConfig
+from fogline.agent.jobs import AgentJob, job_folder, job_reader, make_job, read_log, route_reader
+from fogline.errors import FoglineError, UsageError
+from fogline.log import SiteLog, forget_reader, get_position
+from fogline.model.jobs import Assignment, Query
+from fogline.model.sites import stream_log
+from fogline.plan.query_file import read_text
+
+_DRAIN_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """A job on its way out. First its records are carried off, then its processes are told to let
+    go of it (`released` is that revision), then everything it kept is removed."""
+
+    job: AgentJob
+    since: float
+    revision: int
+    released: int | None = None
+
+
+class SiteJobs:
+    """Not for use by two threads at once; the site sees to that."""
+
+    def __init__(self, config: SiteConfig, folder: Path, logs: SiteLog) -> None:
+        self._folder = folder
+        self._logs = logs
+        self._local = _from_config(config)
+        self._assigned = Assignments(folder)
+        self.problems: dict[str, str] = {}
+        """Why an assigned job cannot run here."""
+        self._jobs = dict(self._local)
+        for assignment in self._assigned.all().values():
+            self._take(assignment)
+        self._ending: dict[str, _Ending] = {}
+
+    def all(self) -> list[AgentJob]:
+        """With those that no longer compute but still have records to send."""
+        draining = [e.job for e in self._ending.values() if e.released is None]
+        return [*self._jobs.values(), *draining]
+
+    def current(self) -> list[AgentJob]:
+        return list(self._jobs.values())
+
+    def _take(self, assignment: Assignment) -> None:
+        try:
+            self._jobs[assignment.job] = make_job(assignment, settings.load())
+            self.problems.pop(assignment.job, None)
+        except FoglineError as error:
+            self.problems[assignment.job] = str(error)
+
+    # ── changes ────────────────────────────────────────────────────────────────────────────────
+
+    def check(self, assignments: Iterable[Assignment]) -> None:
+        """Raises FoglineError, before anything is changed, when one of them cannot run here."""
+        for assignment in assignments:
+            if assignment.job in self._local:
+                raise UsageError(f"{assignment.job} is a job of the site's own configuration")
+            if assignment.job in self._ending:
+                raise UsageError(f"job {assignment.job} is still ending", "try again in a moment")
+            make_job(assignment, settings.load())
+
+    def install(self, assignments: Iterable[Assignment]) -> bool:
+        """Whether anything changed."""
+        given = list(assignments)
+        changed = self._assigned.install(given)
+        for assignment in given:
+            if assignment.job in changed:
+                self._take(assignment)
+        return bool(changed)
+
+    def remove(self, names: Iterable[str], revision: int) -> bool:
+        gone = self._assigned.remove(names)
+        for assignment in gone:
+            self.problems.pop(assignment.job, None)
+            job = self._jobs.pop(assignment.job, None)
+            if job is not None:
+                ended = replace(job, ending=True)
+                self._ending[job.name] = _Ending(ended, time.monotonic(), revision)
+        return bool(gone)
+
+    # ── endings ────────────────────────────────────────────────────────────────────────────────
+
+    def release_drained(self, stopped: int, revision: int) -> bool:
+        """Lets go of jobs that have stopped (by revision `stopped`) and sent everything."""
+        drained = [
+            e
+            for e in self._ending.values()
+            if e.released is None and e.revision <= stopped and self._drained(e)
+        ]
+        for ending in drained:
+            self._ending[ending.job.name] = replace(ending, released=revision)
+        return bool(drained)
+
+    def _drained(self, ending: _Ending) -> bool:
+        if not ending.job.computes or time.monotonic() - ending.since > _DRAIN_SECONDS:
+            return True
+        readers = [
+            route_reader(ending.job.name, i) for i in range(len(ending.job.assignment.routes))
+        ]
+        for log in ending.job.results():
+            folder = self._logs.folder(log)
+            if not folder.exists():
+                continue
+            with self._logs.reader(log) as reader:
+                end = reader.committed()
+            if any((get_position(folder, name) or 0) < end for name in readers):
+                return False
+        return True
+
+    def clean_up(self, told: int) -> None:
+        """Removes what released jobs kept, once all processes are at revision `told` or later."""
+        for name, ending in list(self._ending.items()):
+            if ending.released is not None and ending.released <= told:
+                self._remove(ending.job)
+                del self._ending[name]
+
+    def _remove(self, job: AgentJob) -> None:
+        read = [stream_log(s) for s in job.streams() if s.provider == "mqtt"]
+        for log in [*read, *(read_log(place) for place in job.places())]:
+            forget_reader(self._logs.folder(log), job_reader(job.name))
+        for log in job.results():
+            if job.computes:
+                shutil.rmtree(self._logs.folder(log), ignore_errors=True)
+            for index in range(len(job.assignment.routes)):
+                forget_reader(self._logs.folder(log), route_reader(job.name, index))
+        shutil.rmtree(job_folder(self._folder, job.name), ignore_errors=True)
+
+
+def _from_config(config: SiteConfig) -> dict[str, AgentJob]:
+    names = [job.name for job in config.jobs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(f"two jobs are called {', '.join(twice)}", "give one a name of its own")
+    made = {}
+    for job in config.jobs:
+        assignment = Assignment(job.name, "", Query(read_text(job.query)))
+        made[job.name] = make_job(assignment, settings.load(), local=True)
+    return made

@@ -1,0 +1,216 @@
+"""What the commands for pipelines do: ask the coordinator, show the answer."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from fogline.coordinator.client import CoordinatorClient, find
+from fogline.deploy.composition import read_composition
+from fogline.deploy.deployment_plan import read_deployment_plan
+from fogline.errors import DataError, FoglineError, UsageError
+from fogline.plan.query_file import read_text
+
+FORMATS = {".ins": "ins", ".yaml": "yaml", ".yml": "yaml", ".json": "plan"}
+_POLL_SECONDS = 0.2
+_SETTLED = ("running", "stopped")
+_COLOURS = {"running": "green", "online": "green", "failed": "red", "gone": "red"}
+
+
+def deploy(file: Path, name: str | None, wait: float, as_json: bool) -> None:
+    """Sends the file and the code it names; with `wait` until its jobs run."""
+    client = find()
+    text, form, name = _read(file, name)
+    uploaded = _upload(client, file, text, form)
+    told = client.put_pipeline(name, text, form)
+    told["packages"] = uploaded
+    if wait:
+        told["jobs"] = _wait(client, name, wait, quiet=as_json)
+    if as_json:
+        click.echo(json.dumps(told))
+        return
+    _show_diff(told)
+    click.echo(f"pipeline {name}: revision {told['revision']}")
+
+
+def diff(file: Path, name: str | None, as_json: bool) -> None:
+    client = find()
+    text, form, name = _read(file, name)
+    _upload(client, file, text, form)
+    told = client.diff(name, text, form)
+    if as_json:
+        click.echo(json.dumps(told))
+    else:
+        _show_diff(told)
+
+
+def delete(name: str, as_json: bool) -> None:
+    """A pipeline, or a job of that name."""
+    client = find()
+    known = {pipeline["name"] for pipeline in client.pipelines()}
+    told = client.delete_pipeline(name) if name in known else client.delete_job(name)
+    click.echo(json.dumps(told) if as_json else f"{name} is deleted")
+
+
+def status(name: str | None, as_json: bool) -> None:
+    """All pipelines, or one with its jobs."""
+    client = find()
+    if name is not None:
+        _listed([client.pipeline(name)], as_json, lambda told: _show_jobs(told[0]["jobs"]))
+        return
+    states = {job["name"]: job["state"] for job in client.jobs()}
+    found = client.pipelines()
+    for pipeline in found:
+        own = [states.get(job, "waiting") for job in pipeline["jobs"]]
+        pipeline["states"] = {state: own.count(state) for state in sorted(set(own))}
+    _listed(found, as_json, _show_pipelines)
+
+
+def jobs(name: str | None, as_json: bool) -> None:
+    client = find()
+    found = [client.job(name)] if name else client.jobs()
+    _listed(found, as_json, _show_jobs)
+
+
+def sites(as_json: bool) -> None:
+    _listed(find().nodes(), as_json, _show_nodes)
+
+
+def change(name: str, parameters: Iterable[str], running: bool | None, as_json: bool) -> None:
+    """Parameters of a job, or whether it runs."""
+    told = find().patch_job(name, dict(_parameter(text) for text in parameters), running)
+    _listed([told], as_json, _show_jobs)
+
+
+def logs(name: str, lines: int, as_json: bool) -> None:
+    told = find().logs(name, lines)
+    click.echo(json.dumps(told) if as_json else "\n".join(told["lines"]))
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read(file: Path, name: str | None) -> tuple[str, str, str]:
+    form = FORMATS.get(file.suffix.lower())
+    if form is None:
+        raise UsageError(f"{file.name}: no such kind of file", "one of " + ", ".join(FORMATS))
+    return read_text(file), form, name or file.stem
+
+
+def _upload(client: CoordinatorClient, file: Path, text: str, form: str) -> list[dict[str, Any]]:
+    """The code and queries that the text names and that lie beside it; others are known already."""
+    if form == "ins":
+        return []
+    read = read_deployment_plan if form == "plan" else read_composition
+    found = read(text)
+    told = []
+    for name in dict.fromkeys([*found.code_files, *found.query_files]):
+        path = file.parent / name
+        if path.is_file():
+            told.append(client.put_package(name, path))
+    return told
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise UsageError(f"{text!r} is not name=value", "for example publish.rate=10")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _wait(
+    client: CoordinatorClient, name: str, seconds: float, quiet: bool
+) -> list[dict[str, Any]]:
+    """Until every job is as wanted; raises DataError when that takes too long."""
+    deadline = time.monotonic() + seconds
+    columns = (TextColumn("jobs running"), BarColumn(), MofNCompleteColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task("jobs")
+        while True:
+            found: list[dict[str, Any]] = client.pipeline(name)["jobs"]
+            settled = [job for job in found if job["state"] in _SETTLED]
+            bar.update(task, total=len(found), completed=len(settled))
+            if len(settled) == len(found):
+                return found
+            if time.monotonic() > deadline:
+                raise _not_settled([job for job in found if job not in settled], seconds)
+            time.sleep(_POLL_SECONDS)
+
+
+def _not_settled(waiting: list[dict[str, Any]], seconds: float) -> FoglineError:
+    first = waiting[0]
+    why = f": {first['problem']}" if first["problem"] else ""
+    text = f"after {seconds:g} s {len(waiting)} jobs do not run yet; {first['name']} is "
+    return DataError(f"{text}{first['state']}{why}", "see fogline jobs; it goes on trying")
+
+
+# ── showing ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _listed(
+    found: list[dict[str, Any]], as_json: bool, show: Callable[[list[dict[str, Any]]], None]
+) -> None:
+    """For machines one JSON object a line."""
+    if as_json:
+        for item in found:
+            click.echo(json.dumps(item))
+    else:
+        show(found)
+
+
+def _show_diff(told: dict[str, Any]) -> None:
+    click.echo(told["text"] or "nothing changes")
+    for note in told["notes"]:
+        click.echo(f"note: {note}", err=True)
+
+
+def _show_pipelines(found: list[dict[str, Any]]) -> None:
+    table = _table("pipeline", "revision", "jobs", "states")
+    for item in found:
+        states = ", ".join(f"{count} {state}" for state, count in item["states"].items())
+        table.add_row(item["name"], str(item["revision"]), str(len(item["jobs"])), states)
+    Console().print(table)
+
+
+def _show_jobs(found: list[dict[str, Any]]) -> None:
+    table = _table("job", "pipeline", "site", "state", "in", "out", "bad", "late", "problem")
+    for job in found:
+        counts = [f"{job[key]:,}" for key in ("records_in", "records_out", "bad", "late")]
+        head = [job["name"], job["pipeline"], job["node"], _state(job["state"])]
+        table.add_row(*head, *counts, job["problem"])
+    Console().print(table)
+
+
+def _show_nodes(found: list[dict[str, Any]]) -> None:
+    table = _table("node", "kind", "state", "broker", "cores", "memory", "jobs", "links")
+    for node in found:
+        links = ", ".join(f"{to} {link['latency_ms']:g} ms" for to, link in node["links"].items())
+        row = [node["name"], node["kind"], _state(node["state"]), node.get("broker", "")]
+        memory = f"{node.get('memory_mb', 0) / 1024:.1f} GB"
+        row += [str(node.get("cores", "")), memory, str(len(node["jobs"])), links]
+        table.add_row(*row)
+    Console().print(table)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _state(state: str) -> str:
+    colour = _COLOURS.get(state, "yellow")
+    return f"[{colour}]{state}[/]"

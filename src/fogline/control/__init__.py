@@ -1,0 +1,19 @@
+"""The coordinator and its nodes in touch, by way of a broker: docs/design/many-sites.md."""
+
+from fogline.control.connection import ControlOptions
+from fogline.control.coordinator import ControlClient
+from fogline.control.errors import ControlError, NoAnswerError
+from fogline.control.node import ControlledNode
+from fogline.control.registry import SILENT_SECONDS, Registry
+from fogline.control.worker import Operation
+
+__all__ = [
+    "SILENT_SECONDS",
+    "ControlClient",
+    "ControlError",
+    "ControlOptions",
+    "ControlledNode",
+    "NoAnswerError",
+    "Operation",
+    "Registry",
+]

@@ -1,0 +1,103 @@
+"""What nodes tell without being asked: their birth, and how they are.
+
+Decoding takes any bytes and raises `DataError` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fogline.control.payload import (
+    list_of,
+    number_of,
+    object_of,
+    read_object,
+    text_of,
+    write_object,
+)
+from fogline.errors import DataError
+from fogline.model.nodes import GONE, ONLINE, Link, Node, Observed
+
+LONGEST_INSTANCE = 64
+_TEXTS = ("job", "version", "state", "problem")
+_COUNTS = ("records_in", "records_out", "bad", "late", "lag_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """A node is there, or gone. `instance` tells the starts of its process apart."""
+
+    state: str
+    instance: str
+    node: Node
+
+    def __post_init__(self) -> None:
+        if self.state not in (ONLINE, GONE):
+            raise DataError(f"a node is not born {self.state[:80]!r}", "online or gone")
+
+    def encode(self) -> bytes:
+        told = {"state": self.state, "instance": self.instance, "node": self.node.as_json()}
+        return write_object(told)
+
+    @classmethod
+    def decode(cls, payload: bytes, name: str) -> Birth:
+        """`name` is what the topic says; a birth of another node is none."""
+        data = read_object(payload)
+        state, instance = text_of(data, "state", 20), text_of(data, "instance", LONGEST_INSTANCE)
+        try:
+            node = Node.from_json(data.get("node"))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"this does not describe a node: {error}") from error
+        if node.name != name:
+            raise DataError(f"node {node.name} announces itself as {name}")
+        return cls(state, instance, node)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a node does and measures right now."""
+
+    at: float
+    instance: str
+    jobs: Mapping[str, Observed] = field(default_factory=dict)
+    links: Mapping[str, Link] = field(default_factory=dict)
+
+    @classmethod
+    def decode(cls, payload: bytes) -> Status:
+        data = read_object(payload)
+        jobs = [_observed(item) for item in list_of(data, "jobs")]
+        links = object_of(data, "links")
+        return cls(
+            at=number_of(data, "at"),
+            instance=text_of(data, "instance", LONGEST_INSTANCE),
+            jobs={job.job: job for job in jobs},
+            links={name: _link(links, name) for name in links},
+        )
+
+
+def status_payload(at: float, instance: str, told: Mapping[str, Any]) -> dict[str, Any]:
+    """A node's own words, with what every status has."""
+    return {"jobs": [], "links": {}, **told, "at": at, "instance": instance}
+
+
+def _observed(data: Any) -> Observed:
+    try:
+        job = Observed.from_json(data)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"this does not describe a job: {error}") from error
+    right = (
+        all(isinstance(getattr(job, name), str) for name in _TEXTS)
+        and all(type(getattr(job, name)) is int for name in _COUNTS)
+        and isinstance(job.more, dict)
+    )
+    if not right:
+        raise DataError(f"the status of job {job.job[:80]!r} has values of wrong types")
+    return job
+
+
+def _link(links: dict[str, Any], name: str) -> Link:
+    data = object_of(links, name)
+    rate = None if data.get("mbit_s") is None else number_of(data, "mbit_s")
+    return Link(number_of(data, "latency_ms"), rate)

@@ -1,0 +1,172 @@
+"""Requests that wait for their answers, any number at once.
+
+Every future ends: with the answer's body, with the error the other side answered, with
+`NoAnswerError` at its deadline, or with `ControlError` when this side is closed. A request made
+while the broker is away is sent when it is back, if that is still in time.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from fogline.broker import Message
+from fogline.control.connection import Connection
+from fogline.control.envelope import Answer, Request
+from fogline.control.errors import ControlError, NoAnswerError
+from fogline.errors import DataError, FoglineError
+
+Body = dict[str, Any]
+
+LONGEST_WAIT = 3600.0
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    what: str
+    timeout: float
+    message: Message
+    future: Future[Body]
+    sent: bool = False
+    due: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.due = time.monotonic() + self.timeout
+
+
+class Calls:
+    """What one side asks; answers come to its topic `answers`."""
+
+    def __init__(self, answers: str, connection: Connection) -> None:
+        self.bad = 0
+        """Messages that are no answers."""
+        self._answers = answers
+        self._connection = connection
+        self._open: dict[str, _Call] = {}
+        self._dues: list[tuple[float, str]] = []
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def send(self, topic: str, op: str, body: Mapping[str, Any], timeout: float) -> Future[Body]:
+        """Never waits long. What cannot be sent fails the future, nothing is raised."""
+        future: Future[Body] = Future()
+        future.set_running_or_notify_cancel()
+        id = uuid.uuid4().hex
+        try:
+            request = Request(id, op, body, time.time() + timeout, self._answers)
+            message = Message(topic, request.encode())
+            self._add(id, _Call(f"{op!r} on {topic}", timeout, message, future))
+        except FoglineError as error:
+            future.set_exception(_as_control_error(error))
+            return future
+        if self._connection.connected:
+            self._dispatch(id)
+        return future
+
+    def connected(self) -> None:
+        """Sends what was waiting for a connection."""
+        with self._changed:
+            waiting = [id for id, call in self._open.items() if not call.sent]
+        for id in waiting:
+            self._dispatch(id)
+
+    def answered(self, payload: bytes) -> None:
+        """An answer that nobody waits for, or no longer, is ignored."""
+        try:
+            answer = Answer.decode(payload)
+        except DataError:
+            self.bad += 1
+            return
+        if answer.ok:
+            if (call := self._take(answer.id)) is not None:
+                call.future.set_result(dict(answer.body))
+        else:
+            self._fail(answer.id, ControlError(answer.error, answer.hint))
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            ids = list(self._open)
+        for id in ids:
+            self._fail(id, ControlError("closed before the answer came"))
+
+    def _add(self, id: str, call: _Call) -> None:
+        with self._changed:
+            if self._closed:
+                raise ControlError("nothing can be asked after closing")
+            self._open[id] = call
+            heapq.heappush(self._dues, (call.due, id))
+            if self._dues[0][1] == id:
+                self._changed.notify_all()
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._expire, name="control deadlines", daemon=True
+                )
+                self._thread.start()
+
+    def _dispatch(self, id: str) -> None:
+        with self._changed:
+            call = self._open.get(id)
+            if call is None or call.sent:
+                return
+            call.sent = True
+        try:
+            self._connection.publish(call.message)
+        except FoglineError as error:
+            self._fail(id, _as_control_error(error))
+
+    def _take(self, id: str) -> _Call | None:
+        with self._changed:
+            return self._open.pop(id, None)
+
+    def _fail(self, id: str, error: ControlError) -> None:
+        if (call := self._take(id)) is not None:
+            call.future.set_exception(error)
+
+    # ── the thread of the deadlines ──────────────────────────────────────────────────────────────
+
+    def _expire(self) -> None:
+        while (late := self._next_late()) is not None:
+            for id in late:
+                if (call := self._take(id)) is not None:
+                    call.future.set_exception(self._no_answer(call))
+
+    def _next_late(self) -> list[str] | None:
+        """Waits for the next deadlines to pass; nothing when this side is closed."""
+        with self._changed:
+            while not self._closed:
+                late = self._pop_late()
+                if late:
+                    return late
+                left = self._dues[0][0] - time.monotonic() if self._dues else LONGEST_WAIT
+                self._changed.wait(min(left, LONGEST_WAIT))
+        return None
+
+    def _pop_late(self) -> list[str]:
+        late, now = [], time.monotonic()
+        while self._dues and (self._dues[0][0] <= now or self._dues[0][1] not in self._open):
+            id = heapq.heappop(self._dues)[1]
+            if id in self._open:
+                late.append(id)
+        return late
+
+    def _no_answer(self, call: _Call) -> NoAnswerError:
+        why = self._connection.problem
+        hint = f"the control broker is away: {why}" if why else "is the other side running?"
+        return NoAnswerError(f"no answer to {call.what} within {call.timeout:g} s", hint)
+
+
+def _as_control_error(error: FoglineError) -> ControlError:
+    if isinstance(error, ControlError):
+        return error
+    made = ControlError(f"the request cannot be sent: {error.message}", error.hint)
+    made.__cause__ = error
+    return made

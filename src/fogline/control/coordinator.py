@@ -1,0 +1,134 @@
+"""The coordinator's side of the control broker: who is there, and asking nodes to do things."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, Self
+
+from fogline.broker import BrokerError, Message
+from fogline.control import topics
+from fogline.control.calls import Body
+from fogline.control.connection import ControlOptions, Hooks
+from fogline.control.errors import ControlError
+from fogline.control.peer import Identity, Peer
+from fogline.control.registry import Registry
+from fogline.control.rivals import new_instance
+from fogline.control.worker import Operation
+from fogline.errors import DataError
+from fogline.model.nodes import NodeView
+
+
+class ControlClient:
+    """`start` once, then everything else from any thread, then `close`.
+
+    `on_change` is called by the connection's thread when `views` or `connected` would say
+    something new, silence included; it must not wait for anything. Callbacks of futures run in
+    that thread too. Requests to the coordinator are carried out one after the other by a thread
+    of their own; without operations they are left to whoever has some.
+
+    The constructor raises `UsageError` when the address is none.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        operations: Mapping[str, Operation],
+        on_change: Callable[[], None],
+        name: str,
+        options: ControlOptions | None = None,
+    ) -> None:
+        options = options or ControlOptions()
+        self._on_change = on_change
+        self._registry = Registry()
+        self._lock = threading.Lock()
+        self._seen: tuple[bool, dict[str, str]] = (False, {})
+        self._news = False
+        self._peer = Peer(
+            url,
+            options.for_broker(f"fog{new_instance()}"),
+            Identity(name, topics.COORDINATOR if operations else ""),
+            [topics.BIRTHS, topics.STATUSES],
+            operations,
+            Hooks(self._heard, turned=self._turned),
+        )
+
+    @property
+    def connected(self) -> bool:
+        return self._peer.connected
+
+    @property
+    def problem(self) -> str:
+        """Why there is no connection; empty while there is one."""
+        return self._peer.problem
+
+    @property
+    def bad(self) -> int:
+        """Messages that could not be read, of any kind."""
+        return self._registry.bad + self._peer.bad
+
+    def start(self) -> None:
+        """Returns at once; the connection is made in the background, for as long as it takes."""
+        self._peer.start()
+
+    def views(self) -> dict[str, NodeView]:
+        """All nodes ever heard of and not forgotten, by name."""
+        with self._lock:
+            return self._registry.views(time.time())
+
+    def send(self, node: str, op: str, body: Mapping[str, Any], timeout: float) -> Future[Body]:
+        """Asks a node. The future gets the answer's body, or a `ControlError`; it always ends.
+
+        Does not wait and raises nothing. While the broker is away the request waits for it. One
+        that is sent while the node is away is lost: it fails at its deadline.
+        """
+        try:
+            topic = topics.do(node)
+        except DataError as error:
+            failed: Future[Body] = Future()
+            failed.set_exception(ControlError(error.message, error.hint))
+            return failed
+        return self._peer.ask(topic, op, body, timeout)
+
+    def forget(self, name: str) -> None:
+        """Clears what the broker keeps of a node. One that is there announces itself again.
+
+        Raises `ControlError` when it cannot be told to the broker.
+        """
+        with self._lock:
+            self._registry.forget(name)
+        try:
+            for topic in (topics.birth(name), topics.status(name)):
+                self._peer.publish(Message(topic, b"", retain=True))
+        except (BrokerError, DataError) as error:
+            raise ControlError(f"cannot forget {name}: {error.message}", error.hint) from error
+
+    def close(self) -> None:
+        """Ends; every open future fails with a `ControlError`."""
+        self._peer.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # ── in the connection's thread ───────────────────────────────────────────────────────────────
+
+    def _heard(self, message: Message) -> None:
+        node, kind = topics.told(message.topic)
+        note = {topics.BIRTH: self._registry.note_birth, topics.STATUS: self._registry.note_status}
+        if kind in note:
+            with self._lock:
+                self._news |= note[kind](node, message.payload, time.time())
+
+    def _turned(self) -> None:
+        with self._lock:
+            seen = (self.connected, self._registry.states(time.time()))
+        news = self._news or seen != self._seen
+        self._news, self._seen = False, seen
+        if news:
+            self._on_change()

@@ -1,0 +1,13 @@
+"""What can go wrong between the coordinator and its nodes; told apart by class, never by text."""
+
+from __future__ import annotations
+
+from fogline.errors import FoglineError
+
+
+class ControlError(FoglineError):
+    """The other side said no, or the request could not be sent."""
+
+
+class NoAnswerError(ControlError):
+    """No answer came in time; whether the request was carried out is not known."""

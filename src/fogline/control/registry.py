@@ -1,0 +1,130 @@
+"""What is known of all nodes, from what they told. No I/O and no clock: the time is passed in.
+
+Times are those of hearing, so the clocks of the nodes do not matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fogline.control.announcements import Birth, Status
+from fogline.errors import DataError
+from fogline.model.nodes import GONE, ONLINE, SILENT, NodeView
+
+SILENT_SECONDS = 8.0
+
+
+@dataclass(slots=True)
+class _Known:
+    """One node: its last birth, when that came true, and its last status."""
+
+    birth: Birth
+    since: float
+    told: float
+    heard: float
+    """When it last told how it is, or came online."""
+
+    def silent(self, now: float) -> bool:
+        return self.birth.state == ONLINE and now - self.heard >= SILENT_SECONDS
+
+    def state(self, now: float) -> str:
+        return SILENT if self.silent(now) else self.birth.state
+
+    def state_since(self, now: float) -> float:
+        return self.heard + SILENT_SECONDS if self.silent(now) else self.since
+
+
+class Registry:
+    """Births and statuses in, views out. Not for several threads at once.
+
+    A payload that is no birth or status changes nothing and is counted in `bad`; an empty one,
+    as brokers send it when a retained message is cleared, makes the node unknown.
+    """
+
+    def __init__(self) -> None:
+        self.bad = 0
+        self._nodes: dict[str, _Known] = {}
+        self._statuses: dict[str, Status] = {}
+
+    def note_birth(self, name: str, payload: bytes, now: float) -> bool:
+        """Whether views are different now."""
+        if not payload:
+            return self.forget(name)
+        try:
+            birth = Birth.decode(payload, name)
+        except DataError:
+            self.bad += 1
+            return False
+        return self._take_birth(name, birth, now)
+
+    def note_status(self, name: str, payload: bytes, now: float) -> bool:
+        """Whether views are different now, apart from `told`."""
+        if not payload:
+            return self._statuses.pop(name, None) is not None
+        try:
+            status = Status.decode(payload)
+        except DataError:
+            self.bad += 1
+            return False
+        return self._take_status(name, status, now)
+
+    def forget(self, name: str) -> bool:
+        """Whether the node was known; it is again when it announces itself."""
+        self._statuses.pop(name, None)
+        return self._nodes.pop(name, None) is not None
+
+    def views(self, now: float) -> dict[str, NodeView]:
+        return {name: self._view(name, known, now) for name, known in self._nodes.items()}
+
+    def states(self, now: float) -> dict[str, str]:
+        return {name: known.state(now) for name, known in self._nodes.items()}
+
+    def _take_birth(self, name: str, birth: Birth, now: float) -> bool:
+        known = self._nodes.get(name)
+        if known is None:
+            self._nodes[name] = _Known(birth, now, now, now)
+            return True
+        before = known.birth
+        other = birth.instance != before.instance
+        if other and birth.state == GONE and before.state == ONLINE:
+            # The last will of an earlier start, or of a rival: not of the one that is there.
+            return False
+        known.told = now
+        if other or birth.state != before.state:
+            known.since = known.heard = now
+        known.birth = birth
+        return birth != before
+
+    def _take_status(self, name: str, status: Status, now: float) -> bool:
+        known, before = self._nodes.get(name), self._statuses.get(name)
+        if known is None:
+            self._statuses[name] = status
+            return False
+        instance = known.birth.instance
+        if status.instance != instance:
+            if before is None or before.instance != instance:
+                self._statuses[name] = status
+            return False
+        self._statuses[name] = status
+        was_silent = known.silent(now)
+        if was_silent:
+            known.since = now
+        known.told = known.heard = now
+        return was_silent or before is None or _content(before) != _content(status)
+
+    def _view(self, name: str, known: _Known, now: float) -> NodeView:
+        status = self._statuses.get(name)
+        if status is None or status.instance != known.birth.instance:
+            status = Status(0.0, known.birth.instance)
+        return NodeView(
+            node=known.birth.node,
+            state=known.state(now),
+            since=known.state_since(now),
+            jobs=status.jobs,
+            links=status.links,
+            told=known.told,
+        )
+
+
+def _content(status: Status) -> tuple[object, ...]:
+    return status.instance, status.jobs, status.links

@@ -1,0 +1,50 @@
+"""The topics of the control broker, as docs/design/many-sites.md lists them."""
+
+from __future__ import annotations
+
+from fogline.errors import DataError
+from fogline.model.nodes import is_name
+
+_NODES = "fogline/nodes"
+_ANSWERS = "fogline/answers"
+
+BIRTHS = f"{_NODES}/+/birth"
+STATUSES = f"{_NODES}/+/status"
+COORDINATOR = "fogline/coordinator/do"
+
+BIRTH, STATUS = "birth", "status"
+
+
+def birth(node: str) -> str:
+    return f"{_NODES}/{_checked(node)}/{BIRTH}"
+
+
+def status(node: str) -> str:
+    return f"{_NODES}/{_checked(node)}/{STATUS}"
+
+
+def do(node: str) -> str:
+    return f"{_NODES}/{_checked(node)}/do"
+
+
+def answers(client: str) -> str:
+    return f"{_ANSWERS}/{_checked(client)}"
+
+
+def is_answers(topic: str) -> bool:
+    """Whether an answer may be sent there: a request must not make us publish anywhere else."""
+    head, _, client = topic.rpartition("/")
+    return head == _ANSWERS and is_name(client)
+
+
+def told(topic: str) -> tuple[str, str]:
+    """The node and what it tells (`birth`, `status`); empty texts for any other topic."""
+    head, _, rest = topic.partition(f"{_NODES}/")
+    node, _, kind = rest.partition("/")
+    return (node, kind) if not head and is_name(node) else ("", "")
+
+
+def _checked(name: str) -> str:
+    if not is_name(name):
+        raise DataError(f"{name!r} cannot be part of a topic", "no signs like / + # $ in it")
+    return name

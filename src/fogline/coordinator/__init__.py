@@ -1,0 +1,1 @@
+"""Keeps what is wanted, and makes the nodes do it."""

@@ -1,0 +1,66 @@
+"""What pipeline texts mean, by way of `fogline.deploy`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from fogline.coordinator.errors import UnavailableError
+from fogline.coordinator.ports import INSIGHTS, PLAN, UNINSTALL, Action, Compiled, World
+from fogline.deploy.composition import read_composition
+from fogline.deploy.deployment_plan import read_deployment_plan
+from fogline.deploy.resolve import Package, resolve
+from fogline.deploy.topology import Topology
+from fogline.deploy.written import DEPLOY, Composition
+from fogline.model.jobs import Pipeline
+
+
+class DeployCompiler:
+    """Compositions, deployment plans and query files."""
+
+    def compile(self, name: str, text: str, format: str, world: World) -> Compiled:
+        if format == INSIGHTS:
+            return Compiled(_from_query(text, name, Topology.of(world.views.values())))
+        read = read_deployment_plan if format == PLAN else read_composition
+        # The address names the pipeline; a name in the text is for people.
+        composition = replace(read(text), name="")
+        compiled = _resolved(composition, name, world)
+        partial = any(job.action != DEPLOY for job in composition.jobs)
+        gone = [j.name.text for j in composition.jobs if j.action == UNINSTALL]
+        actions = tuple(Action(UNINSTALL, job) for job in gone if job in world.existing)
+        return replace(compiled, actions=actions, partial=partial)
+
+    def compile_job(self, description: Mapping[str, Any], world: World) -> Compiled:
+        """A job's JSON is a composition of one."""
+        text = json.dumps({"jobs": [description]}, indent=1, ensure_ascii=False)
+        composition = read_composition(text)
+        return _resolved(composition, composition.jobs[0].name.text, world)
+
+
+def _resolved(composition: Composition, name: str, world: World) -> Compiled:
+    code = {
+        alias: Package(package.sha256, package.file)
+        for alias in composition.code_files
+        if (package := world.code.get(alias)) is not None
+    }
+    files = {
+        file: text for file in composition.query_files if (text := world.text_of(file)) is not None
+    }
+    topology = Topology.of(world.views.values())
+    found = resolve(
+        composition, topology, code, world.check, world.existing, name=name, files=files
+    )
+    return Compiled(found.pipeline, found.notes)
+
+
+def _from_query(text: str, name: str, topology: Topology) -> Pipeline:
+    try:
+        insights = importlib.import_module("fogline.deploy.insights")
+    except ModuleNotFoundError as error:
+        raise UnavailableError("query files cannot be deployed yet", "use a composition") from error
+    made = insights.deploy_query(text, name, topology)
+    assert isinstance(made, Pipeline)
+    return made

@@ -1,0 +1,26 @@
+"""Who is upstream of whom, among all jobs of a coordinator: the order of commands follows it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from fogline.deploy.flow import Flow
+from fogline.deploy.order import downstream_first
+from fogline.model.jobs import Job
+
+
+def upstream_of(jobs: Sequence[Job]) -> dict[str, frozenset[str]]:
+    """For every job the jobs that write what it reads.
+
+    Pipelines may feed one another in a circle; there no order is right, and the edges that would
+    close it are left out.
+    """
+    flow = Flow.of(jobs)
+    waves = downstream_first(jobs)
+    wave = {name: number for number, names in enumerate(waves) for name in names}
+    found: dict[str, set[str]] = defaultdict(set)
+    for key, writers in flow.writers.items():
+        for reader in flow.read_by(key):
+            found[reader].update(name for name in writers if wave[name] > wave[reader])
+    return {job.name: frozenset(found[job.name]) for job in jobs}

@@ -1,0 +1,177 @@
+"""The control loop's thread: looks, decides, sends, hears answers, and goes on whatever happens."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+from fogline.coordinator.answers import absorb
+from fogline.coordinator.decide import decide
+from fogline.coordinator.planner import Nodes, Planner
+from fogline.coordinator.ports import Control
+from fogline.coordinator.state import (
+    DEADLINE_SECONDS,
+    DONE,
+    LOST,
+    REFUSED,
+    Answer,
+    Command,
+    Event,
+    Look,
+    Memory,
+)
+from fogline.coordinator.store import Entry, Store
+from fogline.errors import FoglineError
+
+LOOK_SECONDS = 0.5
+
+_say = logging.getLogger(__name__)
+
+
+class Loop:
+    """`start`, then `stop`. It may be woken from any thread.
+
+    `record` gets every event, in order: `decide.replay` makes the same commands of them again.
+    """
+
+    def __init__(
+        self,
+        planner: Planner,
+        nodes: Nodes,
+        control: Control,
+        store: Store,
+        clock: Callable[[], float] = time.time,
+        seed: int = 0,
+        record: Callable[[Event], None] = lambda event: None,
+    ) -> None:
+        self._planner, self._nodes, self._control, self._store = planner, nodes, control, store
+        self._clock, self._record = clock, record
+        self.memory = Memory(seed)
+        self.failures = 0
+        self.problem = ""
+        self._answers: queue.SimpleQueue[tuple[Answer, Command]] = queue.SimpleQueue()
+        self._states: dict[str, str] = {}
+        self._entries: list[Entry] = []
+        self._woken, self._ended = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="control loop", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something has changed: look at once."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def round(self) -> None:
+        """One turn: answers in, commands out."""
+        self._take_answers()
+        now = self._clock()
+        self._guarded(lambda: self._nodes.remember(now))
+        views = self._nodes.views()
+        plan = self._planner.plan(views)
+        self._note_states({name: view.state for name, view in views.items()}, now)
+        self._record(Look(plan.wanted, views, plan.order, now))
+        commands, self.memory = decide(plan.wanted, views, plan.order, self.memory, now)
+        for command in commands:
+            self._send(command)
+        entries, self._entries = self._entries, []
+        self._guarded(lambda: self._store.log(entries))
+
+    def _guarded(self, call: Callable[[], None]) -> None:
+        """What cannot be written down keeps nobody from being told."""
+        try:
+            call()
+        except FoglineError as error:
+            self._note_failure(error)
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            self._woken.wait(LOOK_SECONDS)
+            self._woken.clear()
+            if self._ended.is_set():
+                return
+            before = self.failures
+            try:
+                self.round()
+            except Exception as error:
+                self._note_failure(error)
+                self._ended.wait(0.05)
+            if self.failures == before:
+                self.problem = ""
+
+    def _note_failure(self, error: Exception) -> None:
+        self.failures += 1
+        told = str(error) if isinstance(error, FoglineError) else repr(error)
+        if told != self.problem:
+            _say.error("the control loop goes on after: %s", told, exc_info=error)
+        self.problem = told
+        del self._entries[:-1000]
+
+    def _take_answers(self) -> None:
+        while not self._answers.empty():
+            answer, command = self._answers.get()
+            self._record(answer)
+            self.memory = absorb(self.memory, answer)
+            body = {"node": command.node, "op": command.op, "jobs": list(command.jobs[:20])}
+            self._note(answer.at, answer.outcome, body | _problem(answer.problem))
+
+    def _send(self, command: Command) -> None:
+        body = {"node": command.node, "op": command.op, "jobs": list(command.jobs[:20])}
+        self._note(self._clock(), "sent", body)
+        try:
+            told = self._control.send(command.node, command.op, command.body(), DEADLINE_SECONDS)
+        except Exception as error:
+            self._heard(command, Future(), error)
+            return
+        told.add_done_callback(lambda future: self._heard(command, future, None))
+
+    def _heard(
+        self, command: Command, future: Future[dict[str, Any]], error: BaseException | None
+    ) -> None:
+        if error is None:
+            error = _error_of(future)
+        outcome = DONE
+        if error is not None:
+            outcome = REFUSED if self._control.refused(error) else LOST
+        answer = Answer(command.id, command.node, self._clock(), outcome, str(error or ""))
+        self._answers.put((answer, command))
+        self.wake()
+
+    def _note_states(self, states: Mapping[str, str], now: float) -> None:
+        for name, state in states.items():
+            if self._states.get(name) != state:
+                self._note(now, "node", {"node": name, "state": state})
+        self._states = dict(states)
+
+    def _note(self, at: float, kind: str, body: dict[str, Any]) -> None:
+        self._entries.append(Entry(at, kind, body))
+
+    def forget_everything(self) -> None:
+        """As after a restart; answers that are still on their way will not be waited for."""
+        self.memory = replace(Memory(self.memory.seed), next_id=self.memory.next_id)
+
+
+def _error_of(future: Future[dict[str, Any]]) -> BaseException | None:
+    if future.cancelled():
+        return TimeoutError("the request was given up")
+    return future.exception()
+
+
+def _problem(text: str) -> dict[str, str]:
+    return {"problem": text} if text else {}

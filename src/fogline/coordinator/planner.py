@@ -1,0 +1,105 @@
+"""From the store to what every node shall run; computed anew when the store or the nodes change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from fogline.coordinator.graph import upstream_of
+from fogline.coordinator.ports import Control
+from fogline.coordinator.state import Order, Wanted
+from fogline.coordinator.store import Store
+from fogline.coordinator.stored import Stored
+from fogline.deploy.assign import assignments
+from fogline.deploy.topology import Topology
+from fogline.model.jobs import Job
+from fogline.model.nodes import GONE, Node, NodeView
+
+
+class Nodes:
+    """All nodes that were ever seen: as they tell now, or gone since the coordinator last ran."""
+
+    def __init__(self, control: Control, store: Store) -> None:
+        self._control = control
+        self._store = store
+        self._lock = threading.Lock()
+        self._known = store.nodes()
+
+    def views(self) -> dict[str, NodeView]:
+        now = dict(self._control.views())
+        with self._lock:
+            for name, (node, at) in self._known.items():
+                now.setdefault(name, NodeView(node, GONE, at))
+        return now
+
+    def remember(self, at: float) -> None:
+        """Writes down the nodes that are new or describe themselves differently."""
+        views = self._control.views()
+        with self._lock:
+            news = [v.node for n, v in views.items() if self._before(n) != v.node]
+            self._store.remember_nodes(news, at)
+            self._known.update({node.name: (node, at) for node in news})
+
+    def forget(self, name: str) -> None:
+        self._control.forget(name)
+        with self._lock:
+            self._store.forget_node(name)
+            self._known.pop(name, None)
+
+    def _before(self, name: str) -> Node | None:
+        known = self._known.get(name)
+        return known[0] if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that is wanted."""
+
+    stored: Mapping[str, Stored] = field(default_factory=dict)
+    jobs: Mapping[str, tuple[str, Job]] = field(default_factory=dict)
+    """By name: the pipeline and the job."""
+    wanted: Mapping[str, Wanted] = field(default_factory=dict)
+    order: Order = field(default_factory=Order)
+
+    def upstream(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
+        return {name: self.order.upstream.get(name, frozenset()) for name in names}
+
+
+class Planner:
+    """Holds the plan of now. Safe for many threads."""
+
+    def __init__(self, store: Store, nodes: Nodes) -> None:
+        self._store = store
+        self._nodes = nodes
+        self._lock = threading.Lock()
+        self._plan = Plan()
+        self._made_of: object = None
+        self._changes = 0
+
+    def changed(self) -> None:
+        """The store has changed."""
+        with self._lock:
+            self._changes += 1
+
+    def plan(self, views: Mapping[str, NodeView] | None = None) -> Plan:
+        views = self._nodes.views() if views is None else views
+        with self._lock:
+            made_of = (self._changes, {name: view.node for name, view in views.items()})
+            if made_of != self._made_of:
+                self._plan = self._make(views)
+                self._made_of = made_of
+            return self._plan
+
+    def _make(self, views: Mapping[str, NodeView]) -> Plan:
+        stored = self._store.pipelines()
+        pipelines = [item.pipeline for item in stored]
+        assigned = assignments(pipelines, Topology.of(views.values()))
+        jobs = {job.name: (p.name, job) for p in pipelines for job in p.jobs}
+        upstream = self._store.past() | upstream_of([job for _, job in jobs.values()])
+        return Plan(
+            {item.name: item for item in stored},
+            jobs,
+            {job: Wanted.of(node, item) for job, (node, item) in assigned.items()},
+            Order.of(upstream),
+        )

@@ -1,0 +1,78 @@
+"""What the coordinator needs of others: the nodes, and the meaning of pipeline texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from fogline.coordinator.packages import PackageLike
+from fogline.model.jobs import Pipeline, Scalar
+from fogline.model.nodes import NodeView
+
+YAML, PLAN, INSIGHTS = "yaml", "plan", "ins"
+FORMATS = (YAML, PLAN, INSIGHTS)
+
+UPDATE, UNINSTALL, START, STOP = "update", "uninstall", "start", "stop"
+
+
+class Control(Protocol):
+    """The way to the nodes. A request that `send` began fails with a FoglineError."""
+
+    @property
+    def connected(self) -> bool: ...
+    @property
+    def problem(self) -> str: ...
+    def views(self) -> Mapping[str, NodeView]: ...
+    def send(
+        self, node: str, op: str, body: dict[str, Any], timeout: float
+    ) -> Future[dict[str, Any]]: ...
+    def refused(self, error: BaseException) -> bool:
+        """Whether the node itself said no; else the request or its answer got lost."""
+        ...
+
+    def forget(self, name: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a deployment plan asks to be done with a job that exists."""
+
+    kind: str
+    job: str
+    parameters: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a text is read against."""
+
+    views: Mapping[str, NodeView]
+    code: Mapping[str, PackageLike]
+    """Packages by the names job descriptions use."""
+    text_of: Callable[[str], str | None]
+    """The text of a query file that was handed in."""
+    check: Callable[[PackageLike, str], str | None]
+    existing: Mapping[str, str]
+    """The pipeline of every job there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What a text means."""
+
+    pipeline: Pipeline
+    notes: tuple[str, ...] = ()
+    actions: tuple[Action, ...] = ()
+    """For jobs that exist already."""
+    partial: bool = False
+    """Jobs of the pipeline that are not mentioned stay."""
+
+
+class Compiler(Protocol):
+    """Pure functions over pipeline texts. They raise PipelineError or QueryError with everything
+    that is wrong."""
+
+    def compile(self, name: str, text: str, format: str, world: World) -> Compiled: ...
+    def compile_job(self, description: Mapping[str, Any], world: World) -> Compiled: ...

@@ -1,0 +1,177 @@
+"""Every address of the coordinator, in one list, with thin handlers behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import Query, Request
+from fastapi.concurrency import run_in_threadpool
+
+from fogline.coordinator.bodies import read_object, read_pipeline
+from fogline.coordinator.changes import scalars
+from fogline.coordinator.page import page_of
+from fogline.coordinator.replies import Html, Json
+from fogline.coordinator.service import SINGLE, Service
+from fogline.errors import DataError
+
+PIPELINE_TYPES = ("application/yaml", "application/json", "text/x-insights")
+
+
+def service_of(request: Request) -> Service:
+    found = request.app.state.service
+    assert isinstance(found, Service)
+    return found
+
+
+async def post_job(request: Request) -> Json:
+    description = await read_object(request)
+    told = await run_in_threadpool(service_of(request).post_job, description)
+    return Json(told, 201 if told["changed"] else 200)
+
+
+def get_jobs(request: Request) -> Json:
+    return Json(service_of(request).jobs())
+
+
+def get_job(request: Request, name: str) -> Json:
+    return Json(service_of(request).job(name))
+
+
+def delete_job(request: Request, name: str) -> Json:
+    return Json(service_of(request).delete_job(name))
+
+
+async def patch_job(request: Request, name: str) -> Json:
+    body = await read_object(request)
+    unknown = sorted(set(body) - {"parameters", "running"})
+    running = body.get("running")
+    if unknown or not (running is None or isinstance(running, bool)):
+        raise DataError("a job's parameters can be changed, and whether it is running")
+    parameters = scalars(body.get("parameters", {}))
+    return Json(await run_in_threadpool(service_of(request).patch_job, name, parameters, running))
+
+
+def get_logs(request: Request, name: str, lines: int = Query(default=100, ge=1, le=10_000)) -> Json:
+    return Json(service_of(request).logs(name, lines))
+
+
+async def put_pipeline(request: Request, name: str, dry_run: bool = False) -> Json:
+    text, format = await read_pipeline(request)
+    put = service_of(request).put_pipeline
+    return Json(await run_in_threadpool(put, name, text, format, dry_run))
+
+
+def get_pipelines(request: Request) -> Json:
+    return Json(service_of(request).pipelines())
+
+
+def get_pipeline(request: Request, name: str) -> Json:
+    return Json(service_of(request).pipeline(name))
+
+
+async def diff_pipeline(request: Request, name: str) -> Json:
+    """Without a body: from what is deployed to what the pipeline's own text says."""
+    text, format = await read_pipeline(request)
+    service = service_of(request)
+    if not text.strip():
+        stored = await run_in_threadpool(service.pipeline, name)
+        text, format = stored["text"], stored["format"]
+        if format == SINGLE:
+            return Json({"name": name, "empty": True, "text": "", "notes": []})
+    return Json(await run_in_threadpool(service.put_pipeline, name, text, format, True))
+
+
+def delete_pipeline(request: Request, name: str) -> Json:
+    return Json(service_of(request).delete_pipeline(name))
+
+
+async def put_package(request: Request, name: str) -> Json:
+    with service_of(request).packages.incoming() as incoming:
+        async for part in request.stream():
+            await run_in_threadpool(incoming.write, part)
+        alias = await run_in_threadpool(incoming.keep, name)
+    return Json({"name": alias.name, "sha256": alias.sha256, "size": alias.size})
+
+
+def get_packages(request: Request) -> Json:
+    return Json(service_of(request).packages_known())
+
+
+def get_nodes(request: Request) -> Json:
+    return Json(service_of(request).nodes())
+
+
+def delete_node(request: Request, name: str) -> Json:
+    return Json(service_of(request).forget_node(name))
+
+
+def get_events(
+    request: Request,
+    limit: int = Query(default=100, ge=1, le=1000),
+    after: int = Query(default=0, ge=0, le=2**31 - 1),
+) -> Json:
+    return Json(service_of(request).events(limit, after))
+
+
+def get_health(request: Request) -> Json:
+    told = service_of(request).health()
+    return Json(told, 200 if told["ok"] else 503)
+
+
+def get_openapi(request: Request) -> Json:
+    return Json(request.app.openapi())
+
+
+def get_docs(request: Request) -> Html:
+    return Html(page_of(request.app.openapi()))
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One method of one path; `types` are what a body may be."""
+
+    method: str
+    path: str
+    handler: Callable[..., Any]
+    summary: str
+    types: tuple[str, ...] = field(default=())
+    needs_body: bool = True
+
+
+ROUTES = (
+    Address("POST", "/jobs", post_job, "Deploy one job", ("application/json",)),
+    Address("GET", "/jobs", get_jobs, "All jobs and how they are"),
+    Address("GET", "/jobs/{name}", get_job, "One job and how it is"),
+    Address(
+        "PATCH", "/jobs/{name}", patch_job, "Change parameters, start, stop", PIPELINE_TYPES[1:2]
+    ),
+    Address("DELETE", "/jobs/{name}", delete_job, "Delete a job"),
+    Address("GET", "/jobs/{name}/logs", get_logs, "What a job said last"),
+    Address("GET", "/pipelines", get_pipelines, "All pipelines"),
+    Address(
+        "PUT", "/pipelines/{name}", put_pipeline, "Deploy or change a pipeline", PIPELINE_TYPES
+    ),
+    Address("GET", "/pipelines/{name}", get_pipeline, "One pipeline, its text and its jobs"),
+    Address("DELETE", "/pipelines/{name}", delete_pipeline, "Delete a pipeline with its jobs"),
+    Address(
+        *("GET", "/pipelines/{name}/diff", diff_pipeline, "What a text would change"),
+        types=PIPELINE_TYPES,
+        needs_body=False,
+    ),
+    Address(
+        "POST", "/pipelines/{name}/diff", diff_pipeline, "What a text would change", PIPELINE_TYPES
+    ),
+    Address(
+        *("PUT", "/packages/{name:path}", put_package, "Store a package of code"),
+        types=("application/octet-stream",),
+    ),
+    Address("GET", "/packages", get_packages, "All packages"),
+    Address("GET", "/nodes", get_nodes, "All nodes and what they tell"),
+    Address("DELETE", "/nodes/{name}", delete_node, "Forget a node that will not come back"),
+    Address("GET", "/events", get_events, "What happened last"),
+    Address("GET", "/health", get_health, "Whether the coordinator works; needs no token"),
+    Address("GET", "/openapi.json", get_openapi, "This interface, for machines"),
+    Address("GET", "/docs", get_docs, "This interface, for people"),
+)

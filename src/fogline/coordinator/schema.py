@@ -1,0 +1,105 @@
+"""The tables of the store, the same in SQLite and PostgreSQL.
+
+A text (of a pipeline, of a query) is kept once, compressed, under its digest; rows name the digest.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    inspect,
+    select,
+)
+
+from fogline.coordinator.errors import StoreError
+
+VERSION = 1
+
+metadata = MetaData()
+
+meta = Table(
+    "meta",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("value", Integer, nullable=False),
+)
+texts = Table(
+    "texts",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+)
+pipelines = Table(
+    "pipelines",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("format", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("at", Float, nullable=False),
+)
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("pipeline", Text, nullable=False),
+    Column("place", Integer, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("text", Text),
+    sqlite_with_rowid=False,
+)
+past = Table(
+    "past",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("upstream", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    sqlite_with_rowid=False,
+)
+aliases = Table(
+    "aliases",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("sha256", Text, nullable=False),
+    Column("file", Text, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("at", Float, nullable=False),
+)
+nodes = Table(
+    "nodes",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("body", Text, nullable=False),
+    Column("at", Float, nullable=False),
+)
+events = Table(
+    "events",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("at", Float, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("body", Text, nullable=False),
+)
+Index("jobs_of_pipeline", jobs.c.pipeline)
+
+
+def prepare(connection: Connection) -> None:
+    """Makes the tables in an empty database; refuses one of another version."""
+    if not inspect(connection).has_table(meta.name):
+        metadata.create_all(connection)
+        connection.execute(meta.insert(), [{"key": "schema", "value": VERSION}])
+        return
+    found = connection.execute(select(meta.c.value).where(meta.c.key == "schema")).scalar()
+    if found != VERSION:
+        raise StoreError(
+            f"the store has schema version {found}, this Fogline knows version {VERSION}",
+            "use the Fogline that wrote it, or another folder",
+        )

@@ -1,0 +1,279 @@
+"""Everything a coordinator can be asked; REST and tests call it. Safe for many threads.
+
+What a method has accepted is in the store when it returns; the control loop makes it so afterwards.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from fogline.coordinator.changes import (
+    apply_actions,
+    merged,
+    patched,
+    with_job,
+    without_job,
+)
+from fogline.coordinator.errors import ConflictError, NotThereError, UnavailableError
+from fogline.coordinator.loop import Loop
+from fogline.coordinator.packages import Packages
+from fogline.coordinator.planner import Nodes, Plan, Planner
+from fogline.coordinator.ports import FORMATS, Compiled, Compiler, Control, World
+from fogline.coordinator.status import job_status, node_status, pipeline_summary
+from fogline.coordinator.store import Entry, Store
+from fogline.coordinator.stored import Stored
+from fogline.deploy.diff import Diff, diff
+from fogline.errors import DataError, FoglineError
+from fogline.model.jobs import Pipeline, Scalar
+from fogline.model.nodes import is_name
+
+T = TypeVar("T")
+
+LOGS_SECONDS = 10.0
+SINGLE = "job"
+"""The format of a job that was posted alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a service is made of."""
+
+    store: Store
+    packages: Packages
+    control: Control
+    nodes: Nodes
+    planner: Planner
+    loop: Loop
+    compiler: Compiler
+
+
+class Service:
+    def __init__(self, parts: Parts, clock: Callable[[], float] = time.time) -> None:
+        self.packages = parts.packages
+        self._parts = parts
+        self._clock = clock
+        self._lock = threading.RLock()
+
+    # ── pipelines ────────────────────────────────────────────────────────────────────────────────
+
+    def put_pipeline(
+        self, name: str, text: str, format: str, dry_run: bool = False
+    ) -> dict[str, Any]:
+        """Replaces a pipeline, or with `dry_run` only tells what would change."""
+        _check_name(name, "pipeline")
+        if format not in FORMATS:
+            raise DataError(f"no format {format!r}", ", ".join(FORMATS))
+        with self._lock:
+            plan = self._plan()
+            compiled = self._parts.compiler.compile(name, text, format, self._world(plan))
+            return self._put(plan, _named(compiled, name), text, format, dry_run)
+
+    def delete_pipeline(self, name: str) -> dict[str, Any]:
+        with self._lock:
+            plan = self._plan()
+            stored = _there(plan.stored.get(name), f"pipeline {name!r}")
+            difference = diff(stored.pipeline, None)
+            self._drop(plan, stored)
+            return {"name": name, "deleted": True, "diff": difference.as_json()}
+
+    def pipelines(self) -> list[dict[str, Any]]:
+        return [pipeline_summary(stored) for stored in self._plan().stored.values()]
+
+    def pipeline(self, name: str) -> dict[str, Any]:
+        plan = self._plan()
+        stored = _there(plan.stored.get(name), f"pipeline {name!r}")
+        jobs = self._statuses(plan, (job.name for job in stored.pipeline.jobs))
+        return pipeline_summary(stored) | {"text": stored.text, "jobs": jobs}
+
+    # ── jobs ─────────────────────────────────────────────────────────────────────────────────────
+
+    def post_job(self, description: Mapping[str, Any]) -> dict[str, Any]:
+        """Takes a job that is described alone: a pipeline of one, named like it."""
+        with self._lock:
+            plan = self._plan()
+            compiled = self._parts.compiler.compile_job(description, self._world(plan))
+            job = compiled.pipeline.jobs[0]
+            _check_name(job.name, "job")
+            known = plan.jobs.get(job.name)
+            if known is not None and known[1] != job:
+                hint = f"delete it first, or change pipeline {known[0]!r}"
+                raise ConflictError(f"there is another job {job.name!r}", hint)
+            if known is None and job.name in plan.stored:
+                raise ConflictError(f"there is a pipeline {job.name!r} already")
+            if known is None:
+                self._put(plan, _named(compiled, job.name), "", SINGLE, False)
+            return self.job(job.name) | {"changed": known is None}
+
+    def jobs(self) -> list[dict[str, Any]]:
+        plan = self._plan()
+        return self._statuses(plan, plan.jobs)
+
+    def job(self, name: str) -> dict[str, Any]:
+        plan = self._plan()
+        _, job = _there(plan.jobs.get(name), f"job {name!r}")
+        return self._statuses(plan, [name])[0] | {"description": job.as_json()}
+
+    def delete_job(self, name: str) -> dict[str, Any]:
+        """A pipeline whose last job goes is deleted with it."""
+        with self._lock:
+            plan = self._plan()
+            home, _ = _there(plan.jobs.get(name), f"job {name!r}")
+            self._store_changed(plan, without_job(plan.stored[home].pipeline, name))
+            return {"name": name, "deleted": True}
+
+    def patch_job(
+        self, name: str, parameters: Mapping[str, Scalar], running: bool | None
+    ) -> dict[str, Any]:
+        """Updates parameters, starts or stops; the computation goes on."""
+        with self._lock:
+            plan = self._plan()
+            home, job = _there(plan.jobs.get(name), f"job {name!r}")
+            new = patched(job, parameters, running)
+            if new != job:
+                self._store_changed(plan, with_job(plan.stored[home].pipeline, new))
+            return self.job(name) | {"changed": new != job}
+
+    def logs(self, name: str, lines: int) -> dict[str, Any]:
+        """What the job said last, asked from its node."""
+        plan = self._plan()
+        _, job = _there(plan.jobs.get(name), f"job {name!r}")
+        view = self._parts.nodes.views().get(job.node)
+        if view is None or not view.online:
+            raise UnavailableError(f"node {job.node!r} cannot be asked", "is it online?")
+        body = {"job": name, "lines": lines}
+        try:
+            told = self._parts.control.send(job.node, "logs", body, LOGS_SECONDS)
+            return dict(told.result(LOGS_SECONDS + 2))
+        except (FoglineError, TimeoutError) as error:
+            text = f"node {job.node!r} does not tell: {error}"
+            raise UnavailableError(text) from error
+
+    # ── the rest ─────────────────────────────────────────────────────────────────────────────────
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [node_status(view) for _, view in sorted(self._parts.nodes.views().items())]
+
+    def forget_node(self, name: str) -> dict[str, Any]:
+        """For a node that will not come back."""
+        view = _there(self._parts.nodes.views().get(name), f"node {name!r}")
+        if view.online:
+            raise ConflictError(f"node {name!r} is online", "stop it first")
+        self._parts.nodes.forget(name)
+        return {"name": name, "forgotten": True}
+
+    def packages_known(self) -> list[dict[str, Any]]:
+        known = self._parts.store.aliases().values()
+        return [{key: getattr(a, key) for key in a.__dataclass_fields__} for a in known]
+
+    def events(self, limit: int = 100, after: int = 0) -> list[dict[str, Any]]:
+        entries = self._parts.store.events(limit, after)
+        return [{"id": e.id, "at": e.at, "kind": e.kind, **e.body} for e in entries]
+
+    def health(self) -> dict[str, Any]:
+        parts = self._parts
+        healthy = parts.loop.alive and parts.control.connected and not parts.loop.problem
+        return {
+            "ok": healthy,
+            "control": "connected" if parts.control.connected else "away",
+            "problem": parts.control.problem or parts.loop.problem,
+            "failures": parts.loop.failures,
+        }
+
+    # ── inside ───────────────────────────────────────────────────────────────────────────────────
+
+    def _plan(self) -> Plan:
+        return self._parts.planner.plan()
+
+    def _world(self, plan: Plan) -> World:
+        return World(
+            self._parts.nodes.views(),
+            self._parts.store.aliases(),
+            self.packages.text_of,
+            self.packages.check_code,
+            {job: home for job, (home, _) in plan.jobs.items()},
+        )
+
+    def _statuses(self, plan: Plan, names: Iterable[str]) -> list[dict[str, Any]]:
+        views, memory = self._parts.nodes.views(), self._parts.loop.memory
+        return [job_status(name, plan, views, memory) for name in names]
+
+    def _put(
+        self, plan: Plan, compiled: Compiled, text: str, format: str, dry_run: bool
+    ) -> dict[str, Any]:
+        before = plan.stored.get(compiled.pipeline.name)
+        old = before.pipeline if before else None
+        new = merged(old, compiled.pipeline) if compiled.partial else compiled.pipeline
+        pipelines = {name: stored.pipeline for name, stored in plan.stored.items()}
+        others = apply_actions({**pipelines, new.name: new}, compiled.actions)
+        new = others.pop(new.name, new)
+        difference = diff(old, new)
+        fresh = before is None or (before.text, before.format, old) != (text, format, new)
+        revision = before.revision if before else 0
+        if fresh and not dry_run:
+            revision = self._keep(plan, new, format, text)
+        for other in others.values() if not dry_run else ():
+            self._store_changed(plan, other)
+        told = _told(new.name, revision, difference, compiled.notes)
+        changes = [diff(pipelines[o.name], o).as_json() for o in others.values()]
+        changed = fresh or bool(others)
+        return told | {"changed": changed and not dry_run, "dry_run": dry_run, "others": changes}
+
+    def _store_changed(self, plan: Plan, pipeline: Pipeline) -> None:
+        stored = plan.stored[pipeline.name]
+        if pipeline.jobs:
+            self._keep(plan, pipeline, stored.format, stored.text)
+        else:
+            self._drop(plan, stored)
+
+    def _keep(self, plan: Plan, pipeline: Pipeline, format: str, text: str) -> int:
+        before = plan.stored.get(pipeline.name)
+        names = [job.name for job in before.pipeline.jobs] if before else []
+        at = self._clock()
+        revision = self._parts.store.put(pipeline, format, text, at, plan.upstream(names))
+        self._note(at, "pipeline", {"pipeline": pipeline.name, "revision": revision})
+        return revision
+
+    def _drop(self, plan: Plan, stored: Stored) -> None:
+        at = self._clock()
+        names = [job.name for job in stored.pipeline.jobs]
+        self._parts.store.delete(stored.name, at, plan.upstream(names))
+        self._note(at, "deleted", {"pipeline": stored.name})
+
+    def _note(self, at: float, kind: str, body: dict[str, Any]) -> None:
+        self._parts.planner.changed()
+        self._parts.loop.wake()
+        self._parts.store.log([Entry(at, kind, body)])
+
+
+def _told(name: str, revision: int, difference: Diff, notes: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "revision": revision,
+        "diff": difference.as_json(),
+        "text": str(difference),
+        "empty": difference.empty,
+        "notes": list(notes),
+    }
+
+
+def _there(found: T | None, what: str) -> T:
+    if found is None:
+        raise NotThereError(f"there is no {what}")
+    return found
+
+
+def _check_name(name: str, what: str) -> None:
+    if not is_name(name):
+        raise DataError(
+            f"a {what} cannot be called {name[:100]!r}", "no / + # $, 120 bytes at most"
+        )
+
+
+def _named(compiled: Compiled, name: str) -> Compiled:
+    """The address names the pipeline, whatever its text says."""
+    pipeline = Pipeline(name, compiled.pipeline.jobs)
+    return replace(compiled, pipeline=pipeline)

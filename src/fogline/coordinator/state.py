@@ -1,0 +1,150 @@
+"""What the control loop knows and says: wanted jobs, their order, commands, answers, memory.
+
+All of it is frozen. `Memory` may be thrown away at any moment: nothing but time is lost.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fogline.model.jobs import Assignment
+from fogline.model.nodes import NodeView
+
+INSTALL, REMOVE = "install", "remove"
+DONE, REFUSED, LOST = "done", "refused", "lost"
+REMOVED = ""
+"""The version of a job that is not there."""
+
+DEADLINE_SECONDS = 10.0
+RETRY_FIRST, RETRY_LONGEST = 0.5, 30.0
+REFUSED_FIRST, REFUSED_LONGEST = 5.0, 60.0
+BELIEF_SECONDS = 5.0
+"""How long an answer counts more than what the node's status says: that may be older."""
+MOST_JOBS = 200
+"""In one command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A job where it shall run; the version is computed once, because it is compared often."""
+
+    node: str
+    assignment: Assignment
+    version: str
+
+    @classmethod
+    def of(cls, node: str, assignment: Assignment) -> Wanted:
+        return cls(node, assignment, assignment.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Who reads whom, without cycles, among the jobs of now and of before."""
+
+    upstream: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The jobs that write what a job reads."""
+    downstream: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    ours: frozenset[str] = frozenset()
+    """Every name this coordinator gave a job once: only these are ever removed."""
+
+    @classmethod
+    def of(cls, upstream: Mapping[str, Iterable[str]], ours: Iterable[str] = ()) -> Order:
+        downstream: dict[str, set[str]] = {}
+        for reader, writers in upstream.items():
+            for writer in writers:
+                downstream.setdefault(writer, set()).add(reader)
+        return cls(
+            {job: frozenset(writers) for job, writers in upstream.items()},
+            {job: frozenset(readers) for job, readers in downstream.items()},
+            frozenset(ours) | frozenset(upstream),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One request to one node."""
+
+    id: int
+    node: str
+    op: str
+    jobs: tuple[str, ...]
+    versions: tuple[str, ...]
+    deadline: float
+    assignments: tuple[Assignment, ...] = ()
+
+    def body(self) -> dict[str, Any]:
+        if self.op == REMOVE:
+            return {"jobs": list(self.jobs)}
+        return {"assignments": [assignment.as_json() for assignment in self.assignments]}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a command: `done`, `refused` by the node, or `lost` on the way."""
+
+    command: int
+    node: str
+    at: float
+    outcome: str
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A look at the world: what is wanted and what the nodes tell."""
+
+    wanted: Mapping[str, Wanted]
+    views: Mapping[str, NodeView]
+    order: Order
+    now: float
+
+
+Event = Answer | Look
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """What a node has confirmed about a job: its version, or that it is removed."""
+
+    version: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Failed attempts, when the next may be made, and why they failed."""
+
+    attempts: int
+    until: float
+    problem: str = ""
+    version: str = REMOVED
+    """Of the job that was refused: another version is tried at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What was said and answered. An empty one is always right."""
+
+    seed: int = 0
+    next_id: int = 1
+    under_way: Mapping[str, Command] = field(default_factory=dict)
+    """By node: one at a time."""
+    pauses: Mapping[str, Pause] = field(default_factory=dict)
+    """By node, after commands that were lost."""
+    beliefs: Mapping[tuple[str, str], Belief] = field(default_factory=dict)
+    """By node and job."""
+    refusals: Mapping[tuple[str, str], Pause] = field(default_factory=dict)
+    """By node and job."""
+
+    def problem(self, node: str, job: str) -> str:
+        refusal = self.refusals.get((node, job))
+        return refusal.problem if refusal else ""
+
+
+def wait_seconds(seed: str, attempts: int, first: float, longest: float) -> float:
+    """Doubles with every attempt, less up to half: the same for the same seed."""
+    whole = min(longest, first * float(1 << min(attempts, 30)))
+    return whole * (1 - random.Random(f"{seed}/{attempts}").random() / 2)

@@ -1,0 +1,99 @@
+"""What people see of jobs and nodes: what is wanted beside what the nodes tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from fogline.coordinator.decide import is_local
+from fogline.coordinator.planner import Plan
+from fogline.coordinator.state import Memory
+from fogline.coordinator.stored import Stored
+from fogline.model.nodes import NodeView, Observed
+
+WAITING, UNREACHABLE = "waiting", "unreachable"
+
+
+def job_status(
+    name: str, plan: Plan, views: Mapping[str, NodeView], memory: Memory
+) -> dict[str, Any]:
+    """State, counts and problem of one wanted job."""
+    pipeline, job = plan.jobs[name]
+    wanted = plan.wanted.get(name)
+    node = wanted.node if wanted else job.node
+    view = views.get(node)
+    observed = view.jobs.get(name) if view else None
+    version = wanted.version if wanted else ""
+    state, problem = _state(name, version, view, observed)
+    problem = problem or memory.problem(node, name)
+    if state == WAITING and not problem:
+        problem = _waits_for(name, plan, views)
+    return {
+        "name": name,
+        "pipeline": pipeline,
+        "node": node,
+        "state": state,
+        "problem": problem,
+        "parameters": dict(job.parameters),
+        "running": job.running,
+        **_counts(observed),
+    }
+
+
+def _state(
+    name: str, version: str, view: NodeView | None, observed: Observed | None
+) -> tuple[str, str]:
+    if view is None:
+        return UNREACHABLE, "its node has never been seen"
+    if not view.online:
+        return UNREACHABLE, f"its node is {view.state}"
+    if is_local(view, name):
+        return WAITING, "the node runs another job of this name from its own configuration"
+    if observed is None or observed.version != version:
+        return WAITING, ""
+    return observed.state, observed.problem
+
+
+def _waits_for(name: str, plan: Plan, views: Mapping[str, NodeView]) -> str:
+    """Who has to be there first: somebody who reads what the job writes."""
+    for reader in sorted(plan.order.downstream.get(name, ())):
+        wanted = plan.wanted.get(reader)
+        view = views.get(wanted.node) if wanted else None
+        seen = view.jobs.get(reader) if view else None
+        if wanted is not None and (seen is None or seen.version != wanted.version):
+            return f"waits for {reader} at {wanted.node}, which reads what it writes"
+    return ""
+
+
+def _counts(observed: Observed | None) -> dict[str, Any]:
+    seen = observed or Observed("", "", "")
+    return {
+        "runs": list(seen.runs),
+        "records_in": seen.records_in,
+        "records_out": seen.records_out,
+        "bad": seen.bad,
+        "late": seen.late,
+        "lag_bytes": seen.lag_bytes,
+    }
+
+
+def node_status(view: NodeView) -> dict[str, Any]:
+    return {
+        **view.node.as_json(),
+        "state": view.state,
+        "since": view.since,
+        "told": view.told,
+        "jobs": [item.as_json() for _, item in sorted(view.jobs.items())],
+        "links": {name: asdict(link) for name, link in sorted(view.links.items())},
+    }
+
+
+def pipeline_summary(stored: Stored) -> dict[str, Any]:
+    return {
+        "name": stored.name,
+        "format": stored.format,
+        "revision": stored.revision,
+        "at": stored.at,
+        "jobs": [job.name for job in stored.pipeline.jobs],
+    }

@@ -1,0 +1,224 @@
+"""What is wanted, on disk: pipelines and their jobs, packages' names, nodes, events.
+
+SQLite in the coordinator's folder, or PostgreSQL by URL. Every change is one transaction, and on
+disk when the method returns. Every failure of the database is a `StoreError`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, delete, event, func, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from fogline.coordinator import schema
+from fogline.coordinator.errors import StoreError
+from fogline.coordinator.rows import compact, digest_of
+from fogline.coordinator.stored import (
+    Stored,
+    drop_unused_texts,
+    read_pipelines,
+    retire,
+    revision_of,
+    write_jobs,
+)
+from fogline.errors import DataError
+from fogline.model.jobs import Pipeline
+from fogline.model.nodes import Node
+
+MOST_EVENTS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A package under the name that job descriptions use."""
+
+    name: str
+    sha256: str
+    file: str
+    size: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the event log."""
+
+    at: float
+    kind: str
+    body: Mapping[str, Any]
+    id: int = 0
+
+
+class Store:
+    """Safe for many threads. One coordinator at a time."""
+
+    def __init__(self, url: str) -> None:
+        self._lock = threading.Lock()
+        self._engine = _engine(url)
+        self._sqlite = self._engine.dialect.name == "sqlite"
+        self._logged = 0
+        with self._change() as connection:
+            schema.prepare(connection)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    # ── pipelines ────────────────────────────────────────────────────────────────────────────────
+
+    def pipelines(self) -> tuple[Stored, ...]:
+        with self._look() as connection:
+            return read_pipelines(connection, None)
+
+    def pipeline(self, name: str) -> Stored | None:
+        with self._look() as connection:
+            return next(iter(read_pipelines(connection, name)), None)
+
+    def put(
+        self,
+        pipeline: Pipeline,
+        format: str,
+        text: str,
+        at: float,
+        upstream: Mapping[str, Iterable[str]] | None = None,
+    ) -> int:
+        """Replaces a pipeline and answers its revision. `upstream` is kept for jobs that go."""
+        with self._change() as connection:
+            revision = revision_of(connection, pipeline.name) + 1
+            retire(connection, pipeline.name, upstream or {}, at)
+            row = {"format": format, "text": digest_of(text), "revision": revision, "at": at}
+            connection.execute(schema.pipelines.insert(), [{"name": pipeline.name, **row}])
+            write_jobs(connection, pipeline, text)
+        self._settle()
+        return revision
+
+    def delete(
+        self, name: str, at: float, upstream: Mapping[str, Iterable[str]] | None = None
+    ) -> bool:
+        """Whether there was such a pipeline."""
+        with self._change() as connection:
+            known = revision_of(connection, name) > 0
+            retire(connection, name, upstream or {}, at)
+            drop_unused_texts(connection)
+        self._settle()
+        return known
+
+    def past(self) -> dict[str, frozenset[str]]:
+        """Jobs that were ours once, with the jobs that were upstream of them."""
+        with self._look() as connection:
+            rows = connection.execute(select(schema.past.c.name, schema.past.c.upstream))
+            return {name: frozenset(json.loads(upstream)) for name, upstream in rows}
+
+    # ── packages, nodes, events ──────────────────────────────────────────────────────────────────
+
+    def set_alias(self, alias: Alias) -> None:
+        table = schema.aliases
+        with self._change() as connection:
+            connection.execute(delete(table).where(table.c.name == alias.name))
+            values = {key: getattr(alias, key) for key in Alias.__dataclass_fields__}
+            connection.execute(table.insert(), [values])
+
+    def aliases(self) -> dict[str, Alias]:
+        with self._look() as connection:
+            rows = connection.execute(select(schema.aliases).order_by(schema.aliases.c.name))
+            return {row.name: Alias(**row._asdict()) for row in rows}
+
+    def remember_nodes(self, nodes: Iterable[Node], at: float) -> None:
+        table = schema.nodes
+        rows = [{"name": n.name, "body": compact(n.as_json()), "at": at} for n in nodes]
+        if not rows:
+            return
+        with self._change() as connection:
+            names = [row["name"] for row in rows]
+            connection.execute(delete(table).where(table.c.name.in_(names)))
+            connection.execute(table.insert(), rows)
+
+    def forget_node(self, name: str) -> None:
+        with self._change() as connection:
+            connection.execute(delete(schema.nodes).where(schema.nodes.c.name == name))
+
+    def nodes(self) -> dict[str, tuple[Node, float]]:
+        """The nodes as they last described themselves, and when."""
+        with self._look() as connection:
+            rows = connection.execute(select(schema.nodes).order_by(schema.nodes.c.name)).all()
+        try:
+            return {row.name: (Node.from_json(json.loads(row.body)), row.at) for row in rows}
+        except (ValueError, DataError) as error:
+            raise StoreError(f"a node in the store is damaged: {error}") from error
+
+    def log(self, entries: Iterable[Entry]) -> None:
+        """Adds to the event log and drops what is older than its last entries."""
+        rows = [{"at": e.at, "kind": e.kind, "body": compact(dict(e.body))} for e in entries]
+        if not rows:
+            return
+        table = schema.events
+        with self._change() as connection:
+            connection.execute(table.insert(), rows)
+            self._logged += len(rows)
+            if self._logged >= MOST_EVENTS // 10:
+                self._logged = 0
+                newest = connection.execute(select(func.max(table.c.id))).scalar() or 0
+                connection.execute(delete(table).where(table.c.id <= newest - MOST_EVENTS))
+
+    def events(self, limit: int = 100, after: int = 0) -> tuple[Entry, ...]:
+        """The last ones behind the id `after`, in their order."""
+        table = schema.events
+        newest = select(table).where(table.c.id > after).order_by(table.c.id.desc()).limit(limit)
+        with self._look() as connection:
+            rows = connection.execute(newest).all()
+        return tuple(Entry(r.at, r.kind, json.loads(r.body), r.id) for r in reversed(rows))
+
+    # ── transactions ─────────────────────────────────────────────────────────────────────────────
+
+    @contextlib.contextmanager
+    def _change(self) -> Iterator[Connection]:
+        with self._lock, _told(), self._engine.begin() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def _look(self) -> Iterator[Connection]:
+        with _told(), self._engine.connect() as connection:
+            yield connection
+
+    def _settle(self) -> None:
+        """Brings what SQLite has in its write-ahead log into the file, so that it stays small."""
+        if self._sqlite:
+            with self._lock, _told(), self._engine.connect() as connection:
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _engine(url: str) -> Engine:
+    with _told():
+        if url.startswith(("postgresql://", "postgres://")):
+            address = "postgresql+psycopg://" + url.split("://", 1)[1]
+            return create_engine(address, pool_pre_ping=True)
+        if not url.startswith("sqlite:///"):
+            raise StoreError(
+                "the store is no database that is known", "sqlite:/// or postgresql://"
+            )
+        engine = create_engine(url, connect_args={"timeout": 10, "check_same_thread": False})
+        event.listen(engine, "connect", _set_up_sqlite)
+        return engine
+
+
+def _set_up_sqlite(connection: Any, _record: Any) -> None:
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "journal_size_limit=0"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Failures of the database as errors of ours; their texts hold no address and no values."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()
+        text = f"the store cannot be used: {reason[0] if reason else 'no reason told'}"
+        raise StoreError(text, "is the database there, and is its disk full?") from error

@@ -1,0 +1,211 @@
+"""A coordinator made from its configuration: the one place that knows all the real parts."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from fogline.broker import Tls
+from fogline.broker.mosquitto import Mosquitto, MosquittoOptions, ServerTls
+from fogline.control.connection import ControlOptions
+from fogline.control.coordinator import ControlClient
+from fogline.control.errors import ControlError, NoAnswerError
+from fogline.coordinator.compiling import DeployCompiler
+from fogline.coordinator.config import ControlConfig, CoordinatorConfig
+from fogline.coordinator.loop import Loop
+from fogline.coordinator.packages import Packages
+from fogline.coordinator.planner import Nodes, Planner
+from fogline.coordinator.service import Parts, Service
+from fogline.coordinator.store import Store
+from fogline.errors import DataError, SetupError, UsageError
+from fogline.model.broker_url import BrokerUrl
+from fogline.model.nodes import NodeView
+
+_WATCH_SECONDS = 0.5
+
+
+class ControlLine:
+    """The control broker, as the coordinator needs it."""
+
+    def __init__(self, client: ControlClient) -> None:
+        self._client = client
+
+    @property
+    def connected(self) -> bool:
+        return self._client.connected
+
+    @property
+    def problem(self) -> str:
+        return self._client.problem
+
+    def views(self) -> Mapping[str, NodeView]:
+        return self._client.views()
+
+    def send(
+        self, node: str, op: str, body: dict[str, Any], timeout: float
+    ) -> Future[dict[str, Any]]:
+        return self._client.send(node, op, body, timeout)
+
+    def refused(self, error: BaseException) -> bool:
+        """Too large to be sent counts as refused: several jobs are then tried one by one."""
+        answered = isinstance(error, ControlError) and not isinstance(error, NoAnswerError)
+        return answered and (error.__cause__ is None or isinstance(error.__cause__, DataError))
+
+    def forget(self, name: str) -> None:
+        self._client.forget(name)
+
+
+class Coordinator:
+    """Everything but REST: `start`, then `stop`."""
+
+    def __init__(self, config: CoordinatorConfig) -> None:
+        self.config = config
+        self._stack = contextlib.ExitStack()
+        self.control_address = ""
+        self.service: Service
+
+    def start(self) -> None:
+        """What was begun is ended again when something does not start."""
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        self._stack.close()
+
+    def _start(self) -> None:
+        folder = self.config.folder
+        _make_private(folder)
+        self._stack.enter_context(_only_one(folder))
+        store = Store(self.config.store_url)
+        self._stack.callback(store.close)
+        packages = Packages(folder / "packages", store, time.time)
+        url = self._broker_url()
+        self.control_address = str(BrokerUrl.parse(url))
+        client = ControlClient(
+            url,
+            {"package": packages.read},
+            lambda: loop.wake(),
+            "coordinator",
+            ControlOptions(tls=_client_tls(self.config.control)),
+        )
+        self._stack.callback(client.close)
+        control = ControlLine(client)
+        nodes = Nodes(control, store)
+        planner = Planner(store, nodes)
+        loop = Loop(planner, nodes, control, store, seed=os.getpid())
+        parts = Parts(store, packages, control, nodes, planner, loop, DeployCompiler())
+        self.service = Service(parts)
+        client.start()
+        loop.start()
+        self._stack.callback(loop.stop)
+
+    def _broker_url(self) -> str:
+        control = self.config.control
+        if control.url is None:
+            return self._own_broker().url
+        return _with_user(control)
+
+    def _own_broker(self) -> Mosquitto:
+        folder, control = self.config.folder, self.config.control
+        kept = folder / "control-port"
+        options = MosquittoOptions(
+            port=control.port or _kept_port(kept),
+            host=control.host,
+            user=control.user,
+            password=_password(control),
+            tls=_server_tls(control),
+        )
+        broker = self._stack.enter_context(Mosquitto(folder / "broker", options))
+        kept.write_text(f"{broker.port}\n", encoding="utf-8")
+        self._stack.enter_context(_kept_running(broker))
+        return broker
+
+
+@contextlib.contextmanager
+def _kept_running(broker: Mosquitto) -> Iterator[None]:
+    """A control broker that dies is started again, at the same port."""
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(_WATCH_SECONDS):
+            if not broker.running:
+                with contextlib.suppress(SetupError):
+                    broker.start()
+
+    thread = threading.Thread(target=watch, daemon=True, name="control broker")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _with_user(control: ControlConfig) -> str:
+    url = control.url or ""
+    BrokerUrl.parse(url)
+    password = _password(control)
+    if control.user is None or password is None:
+        return url
+    parts = urlsplit(url)
+    place = parts.netloc.rpartition("@")[2]
+    user = f"{quote(control.user, safe='')}:{quote(password, safe='')}"
+    return urlunsplit(parts._replace(netloc=f"{user}@{place}"))
+
+
+def _password(control: ControlConfig) -> str | None:
+    if control.password_file is None:
+        return None
+    try:
+        return control.password_file.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        text = f"the password in {control.password_file} cannot be read: {type(error).__name__}"
+        raise UsageError(text) from error
+
+
+def _client_tls(control: ControlConfig) -> Tls | None:
+    if control.ca is None and control.certificate is None:
+        return None
+    return Tls(control.ca, control.certificate, control.key)
+
+
+def _server_tls(control: ControlConfig) -> ServerTls | None:
+    if control.certificate is None or control.key is None:
+        return None
+    return ServerTls(control.certificate, control.key)
+
+
+def _kept_port(file: Path) -> int:
+    """The port of the last start, so that nodes find the broker again."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(file.read_text(encoding="utf-8"))
+    return 0
+
+
+def _make_private(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise SetupError(f"{folder} cannot be made: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def _only_one(folder: Path) -> Any:
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            hint = "stop it first, or choose another folder"
+            raise SetupError(f"a coordinator runs in {folder} already", hint) from error
+        yield

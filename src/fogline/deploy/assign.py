@@ -1,0 +1,75 @@
+"""From jobs to what their nodes are told: routes to whoever reads, over all pipelines.
+
+Records take the logs (`log`, `link`) to readers that run where the topic is. Where a reader runs
+elsewhere and subscribes from afar, the place's broker must have them: then they are published
+there, and readers beside it get them from the broker too, so nobody gets them twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from fogline.deploy.flow import Flow, key_of
+from fogline.deploy.topology import Topology
+from fogline.model.jobs import LINK, LOG, PUBLISH, Assignment, Job, Pipeline, Place, Route
+
+Assignments = dict[str, tuple[str, Assignment]]
+
+
+def assignments(pipelines: Iterable[Pipeline], topology: Topology) -> Assignments:
+    """Of each job: its node, and the job as that node gets it."""
+    owners = [(pipeline.name, job) for pipeline in pipelines for job in pipeline.jobs]
+    flow = Flow.of(job for _, job in owners)
+    homes = {job.name: job.node for _, job in owners}
+    return {
+        job.name: (job.node, _assignment(owner, job, _Routes(flow, homes, topology)))
+        for owner, job in owners
+    }
+
+
+def _assignment(pipeline: str, job: Job, routes: _Routes) -> Assignment:
+    return Assignment(
+        job=job.name,
+        pipeline=pipeline,
+        work=job.work,
+        reads=tuple(_told(place, job, routes.topology) for place in job.reads),
+        routes=tuple(dict.fromkeys(routes.of(job))),
+        parameters=job.parameters,
+        input=job.input,
+        running=job.running,
+    )
+
+
+def _told(place: Place, job: Job, topology: Topology) -> Place:
+    if place.node == job.node:
+        return Place(place.topic)
+    return Place(place.topic, place.node, place.broker or topology.broker_of(place.node))
+
+
+class _Routes:
+    def __init__(self, flow: Flow, homes: Mapping[str, str], topology: Topology) -> None:
+        self.topology = topology
+        self._flow = flow
+        self._homes = homes
+
+    def of(self, job: Job) -> Iterator[Route]:
+        """One route for each place, in their order. With `publish: true` everybody gets the records
+        from the broker, so nobody gets them twice.
+
+        A query's results are on topics of their own besides, without a route.
+        """
+        for place in job.writes:
+            yield self._route(job, place)
+
+    def _route(self, job: Job, place: Place) -> Route:
+        homes = {self._homes[name] for name in self._flow.read_by(key_of(place))}
+        if job.publish or not place.node or homes != {place.node}:
+            return self._published(job, place)
+        if place.node == job.node:
+            return Route(LOG, place.topic)
+        return Route(LINK, place.topic, self.topology.broker_of(place.node), place.node)
+
+    def _published(self, job: Job, place: Place) -> Route:
+        if place.node == job.node:
+            return Route(PUBLISH, place.topic)
+        return Route(PUBLISH, place.topic, place.broker or self.topology.broker_of(place.node))

@@ -1,0 +1,123 @@
+"""Whether everything that is read is written by somebody."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from fogline.deploy.flow import Flow, Key
+from fogline.deploy.topics import TopicTree, is_filter
+
+_DIGITS = re.compile(r"[0-9]+")
+_SHORTEST, _LONGEST = 4, 200
+_ANYWHERE = ""
+_OWN_TOPICS = ("metrics/", "insights/", "bad/", "late/")
+"""What every site writes by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A topic that nobody writes where it is read. Without `wrong` it is only worth a note."""
+
+    topic: str
+    place: str
+    wrong: str = ""
+    hint: str = ""
+
+    @property
+    def note(self) -> str:
+        return f"{self.topic} at {self.place} is written by no job: devices must publish it"
+
+
+def unfed(flow: Flow, nodes: Mapping[str, object], inputs: list[Key] | None) -> Iterator[Finding]:
+    """What is read at nodes but written by no job there; `inputs` is what devices publish."""
+    fed, listed = flow.fed, _Inputs(inputs or [])
+    elsewhere, similar = _Elsewhere(flow), _Similar(flow)
+    for key in flow.readers:
+        topic, place = key
+        if key in fed or place not in nodes or listed.has(key):
+            continue
+        if topic.startswith(_OWN_TOPICS):
+            continue
+        there = elsewhere.of(key)
+        meant = similar.to(key)
+        if there:
+            wrong = f"{topic} is written at {there}, not at {place}"
+            yield Finding(topic, place, wrong, "write or read it at the other place")
+        elif meant:
+            wrong = f"{topic} at {place} is written by no job, and nobody reads {meant}"
+            yield Finding(topic, place, wrong, f"did you mean {meant}?")
+        elif inputs is not None:
+            wrong = f"{topic} at {place} is written by no job and not listed under inputs"
+            yield Finding(topic, place, wrong, "list it under inputs: when devices publish it")
+        else:
+            yield Finding(topic, place)
+
+
+class _Inputs:
+    """What devices publish; without a place it may come anywhere."""
+
+    def __init__(self, keys: list[Key]) -> None:
+        self._trees: dict[str, TopicTree[bool]] = defaultdict(TopicTree)
+        for topic, place in keys:
+            self._trees[place].add(topic, True)
+
+    def has(self, key: Key) -> bool:
+        topic, place = key
+        trees = (self._trees[where] for where in (place, _ANYWHERE) if where in self._trees)
+        return any(found for tree in trees for found in tree.meeting(topic))
+
+
+class _Elsewhere:
+    """Topics written at other places, by jobs that do not just pass on what has the same name."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._places: dict[str, list[str]] = defaultdict(list)
+        reading: dict[str, set[str]] = defaultdict(set)
+        for (topic, _), names in flow.readers.items():
+            for name in names:
+                reading[name].add(topic)
+        for (topic, place), names in flow.writers.items():
+            if any(topic not in reading[name] for name in names):
+                self._places[topic].append(place)
+
+    def of(self, key: Key) -> str:
+        topic, place = key
+        if is_filter(topic):
+            return ""
+        return " and ".join(sorted({at for at in self._places.get(topic, ()) if at != place})[:3])
+
+
+class _Similar:
+    """Topics that are written but not read, by what is left of them without one letter.
+
+    Two topics are alike when they become equal by leaving out a letter of either; numbers must be
+    the same, because `room/1` and `room/2` are two topics, not a slip of the finger.
+    """
+
+    def __init__(self, flow: Flow) -> None:
+        self._known: dict[tuple[str, ...], str] = {}
+        for key, patterns in flow.meets.items():
+            if not patterns and not key[0].startswith(_OWN_TOPICS):
+                for shape in _shapes(key[0]):
+                    self._known.setdefault(shape, key[0])
+
+    def to(self, key: Key) -> str:
+        if is_filter(key[0]):
+            return ""
+        return next((self._known[s] for s in _shapes(key[0]) if s in self._known), "")
+
+
+def _shapes(topic: str) -> Iterator[tuple[str, ...]]:
+    if len(topic) > _LONGEST:
+        return
+    numbers = tuple(_DIGITS.findall(topic))
+    letters = _DIGITS.sub("0", topic.casefold().replace("_", "-"))
+    if len(letters) < _SHORTEST:
+        return
+    yield (letters, *numbers)
+    for place, sign in enumerate(letters):
+        if sign != "0":
+            yield (letters[:place] + letters[place + 1 :], *numbers)

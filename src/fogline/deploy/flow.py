@@ -1,0 +1,129 @@
+"""Who reads what whom writes: the graph of jobs, over topics at places.
+
+An edge runs from a job over a topic and over a filter that takes it to the jobs that read with that
+filter. Jobs that share a filter share its edges, so the graph stays about as large as what people
+wrote down.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from fogline.deploy.query_topics import own_topics
+from fogline.deploy.topics import TopicTree
+from fogline.model.jobs import Job, Place, Query
+
+Key = tuple[str, str]
+"""A topic or filter, and the node or broker where it is."""
+
+
+def key_of(place: Place) -> Key:
+    return place.topic, place.node or place.broker
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The graph of some jobs; `readers` and `writers` by topic and place."""
+
+    readers: Mapping[Key, tuple[str, ...]]
+    """By the filter a job reads with."""
+    writers: Mapping[Key, tuple[str, ...]]
+    meets: Mapping[Key, tuple[Key, ...]]
+    """Of each written topic: the filters that take it."""
+    written: Mapping[str, tuple[Key, ...]] = field(default_factory=dict)
+    """Of each job: what it writes."""
+
+    @classmethod
+    def of(cls, jobs: Iterable[Job]) -> Flow:
+        readers: dict[Key, list[str]] = defaultdict(list)
+        writers: dict[Key, list[str]] = defaultdict(list)
+        written: dict[str, tuple[Key, ...]] = {}
+        for job in jobs:
+            for key in dict.fromkeys(map(key_of, job.reads)):
+                readers[key].append(job.name)
+            written[job.name] = tuple(dict.fromkeys(all_written(job)))
+            for key in written[job.name]:
+                writers[key].append(job.name)
+        return cls(_frozen(readers), _frozen(writers), _meeting(readers, writers), written)
+
+    def read_by(self, key: Key) -> Iterator[str]:
+        """The jobs that read what is written there."""
+        for pattern in self.meets.get(key, ()):
+            yield from self.readers[pattern]
+
+    @property
+    def fed(self) -> frozenset[Key]:
+        """The filters that take what some job writes."""
+        return frozenset(pattern for patterns in self.meets.values() for pattern in patterns)
+
+    def filters_of(self, job: str) -> Iterator[Key]:
+        """The filters that take what this job writes."""
+        for key in self.written.get(job, ()):
+            yield from self.meets.get(key, ())
+
+
+def all_written(job: Job) -> Iterator[Key]:
+    """What a job writes: where it is told to, and what a query names itself."""
+    yield from map(key_of, job.writes)
+    if isinstance(job.work, Query):
+        for topic in own_topics(job.name, job.work, bool(job.writes)):
+            yield topic, job.node
+
+
+def find_cycle(flow: Flow) -> tuple[str, ...]:
+    """Jobs that feed one another, from one back to itself; empty where there are none."""
+    follows: dict[str | Key, list[str | Key]] = {}
+    for name in flow.written:
+        follows[name] = list(dict.fromkeys(flow.filters_of(name)))
+    for key, names in flow.readers.items():
+        follows[key] = list(names)
+    done: set[str | Key] = set()
+    for start in flow.written:
+        if start not in done and (found := _walk(start, follows, done)):
+            return tuple(item for item in found if isinstance(item, str))
+    return ()
+
+
+def _walk(
+    start: str | Key, follows: Mapping[str | Key, list[str | Key]], done: set[str | Key]
+) -> list[str | Key]:
+    """Depth first; the way from a node back to itself, or nothing."""
+    path: list[str | Key] = [start]
+    on_path = {start}
+    pending = [iter(follows[start])]
+    while pending:
+        following = next(pending[-1], None)
+        if following is None:
+            pending.pop()
+            on_path.discard(path[-1])
+            done.add(path.pop())
+        elif following in on_path:
+            return _from_a_job([*path[path.index(following) :]])
+        elif following not in done:
+            path.append(following)
+            on_path.add(following)
+            pending.append(iter(follows[following]))
+    return []
+
+
+def _from_a_job(loop: list[str | Key]) -> list[str | Key]:
+    """The loop, begun at a job and closed."""
+    first = next(place for place, item in enumerate(loop) if isinstance(item, str))
+    turned = loop[first:] + loop[:first]
+    return [*turned, turned[0]]
+
+
+def _meeting(readers: Iterable[Key], writers: Iterable[Key]) -> dict[Key, tuple[Key, ...]]:
+    trees: dict[str, TopicTree[Key]] = defaultdict(TopicTree)
+    for topic, where in readers:
+        trees[where].add(topic, (topic, where))
+    return {
+        (topic, where): tuple(trees[where].meeting(topic)) if where in trees else ()
+        for topic, where in writers
+    }
+
+
+def _frozen(lists: Mapping[Key, list[str]]) -> dict[Key, tuple[str, ...]]:
+    return {key: tuple(names) for key, names in lists.items()}

@@ -1,0 +1,165 @@
+"""The jobs of some insights that run together: stages near the data, and the rest at their site."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fogline import settings
+from fogline.deploy.topology import Topology
+from fogline.model.jobs import FIRST, SECOND, WHOLE, Job, Place, Query, Steps, Work
+from fogline.model.nodes import GATEWAY
+from fogline.model.sites import insight_log
+from fogline.model.streams import INSIGHT, StreamSource
+from fogline.plan.operators import Plan, Scan, walk_plan
+from fogline.plan.pane_spec import program_panes
+from fogline.plan.program import lower
+from fogline.plan.query_file import check_text
+from fogline.plan.rules import optimise
+from fogline.plan.split import split_live
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Insights that one job computes at one site."""
+
+    name: str
+    site: str
+    text: str
+    insights: tuple[str, ...]
+    origins: Mapping[str, tuple[str, ...]]
+    """Of every stream, the nodes that its messages come to."""
+    readers: tuple[str, ...] = ()
+    """Other sites that read its results."""
+
+
+def jobs_of(group: Group, topology: Topology) -> Iterator[Job]:
+    """Downstream last; whoever deploys them orders them anyway."""
+    plan = check_text(group.text, settings.load()).plan
+    streams = list(dict.fromkeys(op.stream for op in walk_plan(plan) if isinstance(op, Scan)))
+    elsewhere = {node for name in group.origins for node in group.origins[name]} - {group.site}
+    panes = _panes(plan) if elsewhere else None
+    if panes is None:
+        yield from _forwarding(group, streams, topology)
+        yield _main(group, WHOLE, [Place(_topic(s), group.site) for s in streams if _local(s)])
+        return
+    nodes = sorted({node for stream in streams for node in group.origins.get(stream.name, ())})
+    for node in nodes:
+        here = [s for s in streams if node in group.origins.get(s.name, ())]
+        yield from _firsts(group, node, here, panes, topology)
+    places = [
+        job_place for node in nodes for job_place in _pane_places(group, node, streams, topology)
+    ]
+    yield _main(group, SECOND, places)
+
+
+def _panes(plan: Plan) -> dict[str, dict[str, str]] | None:
+    optimised, _ = optimise(plan)
+    live, steady = split_live(optimised)
+    adapts = any(emit.sampling is not None for emit in optimised.emits)
+    results = any(
+        op.stream.format == INSIGHT or op.stream.provider != "mqtt"
+        for op in walk_plan(optimised)
+        if isinstance(op, Scan)
+    )
+    return None if live.emits or adapts or results else program_panes(lower(steady))
+
+
+def _main(group: Group, stage: str, reads: Iterable[Place]) -> Job:
+    work = Query(group.text, stage, group.insights)
+    writes = tuple(
+        Place(insight_log(group.name, group.insights[0]), reader) for reader in group.readers
+    )
+    return Job(group.name, group.site, work, tuple(reads), writes)
+
+
+# ── first stages ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _firsts(
+    group: Group,
+    node: str,
+    streams: list[StreamSource],
+    panes: Mapping[str, Mapping[str, str]],
+    topology: Topology,
+) -> Iterator[Job]:
+    """A site takes all its streams in one job, a gateway each in one of its own."""
+    if not _is_gateway(node, topology):
+        reads = tuple(Place(_topic(stream), node) for stream in streams)
+        work: Work = Query(group.text, FIRST, group.insights)
+        place = _pane_place(group, node)
+        yield Job(_first_name(group, node), node, work, reads, (place,))
+        return
+    for stream in streams:
+        work = Steps(pane_steps(panes[stream.name]))
+        place = _pane_place(group, node, stream.name)
+        name = _first_name(group, node, stream.name)
+        yield Job(name, node, work, (Place(_topic(stream), node),), (place,))
+
+
+def pane_steps(options: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
+    """The options of the connector's source as steps of a gateway."""
+    decode = {key: value for key, value in options.items() if key not in ("filter", "panes")}
+    structured = {"fields", "header"}
+    step = {key: json.loads(v) if key in structured else v for key, v in decode.items()}
+    steps: list[Mapping[str, Any]] = [{"op": "decode", **step}]
+    if "filter" in options:
+        steps.append({"op": "filter", "condition": json.loads(options["filter"])})
+    steps.append({"op": "panes", **json.loads(options["panes"])})
+    return tuple(steps)
+
+
+def _pane_places(
+    group: Group, node: str, streams: list[StreamSource], topology: Topology
+) -> Iterator[Place]:
+    if not _is_gateway(node, topology):
+        yield _pane_place(group, node)
+        return
+    for stream in streams:
+        if node in group.origins.get(stream.name, ()):
+            yield _pane_place(group, node, stream.name)
+
+
+def _pane_place(group: Group, node: str, stream: str = "") -> Place:
+    """Every origin has a topic of its own: what one has not sent yet is waited for."""
+    parts = ["panes", group.name, node, *([stream] if stream else [])]
+    return Place("/".join(parts), group.site)
+
+
+def _first_name(group: Group, node: str, stream: str = "") -> str:
+    return f"{group.name}-{stream}@{node}" if stream else f"{group.name}@{node}"
+
+
+# ── messages themselves ──────────────────────────────────────────────────────────────────────────
+
+
+def _forwarding(group: Group, streams: Iterable[StreamSource], topology: Topology) -> Iterator[Job]:
+    for stream in streams:
+        for node in group.origins.get(stream.name, ()):
+            if node != group.site and _local(stream):
+                name = f"{group.name}-{stream.name}@{node}"
+                read = Place(_topic(stream), node)
+                write = Place(_concrete(_topic(stream), node), group.site)
+                yield Job(name, node, Steps(()), (read,), (write,))
+
+
+def _concrete(pattern: str, node: str) -> str:
+    """A topic that a pattern matches, for what comes from a node."""
+    levels = [node if level in ("+", "#") else level for level in pattern.split("/")]
+    return "/".join(levels)
+
+
+def _topic(stream: StreamSource) -> str:
+    return str(stream.parameter("topic"))
+
+
+def _local(stream: StreamSource) -> bool:
+    """Whether its messages are those of a topic of the site's own broker."""
+    return stream.provider == "mqtt" and stream.parameter("broker") is None
+
+
+def _is_gateway(node: str, topology: Topology) -> bool:
+    found = topology.node(node)
+    return found is not None and found.kind == GATEWAY

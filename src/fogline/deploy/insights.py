@@ -1,0 +1,153 @@
+"""A query file over many nodes: which insights run where, and how their data gets there.
+
+Every insight runs at one site, which its `ALLOW WHEN` and the scheduler choose; insights of one
+site are one job. Of streams that come from elsewhere the first stage runs at their origin, so that
+only panes travel; where a query's first stage cannot stand alone, the messages themselves do. An
+insight made from one that runs at another site reads its results as a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fogline import settings
+from fogline.deploy.insight_jobs import Group, jobs_of
+from fogline.deploy.insight_text import group_text
+from fogline.deploy.topology import Topology
+from fogline.errors import PipelineError, Problem
+from fogline.language.ast import Insight
+from fogline.model.jobs import Job, Pipeline
+from fogline.model.nodes import GATEWAY, SITE, Node
+from fogline.model.streams import StreamSource
+from fogline.placement import Task, scheduler_named
+from fogline.placement.allow import allows
+from fogline.placement.schedulers import is_edge
+from fogline.plan.operators import Emit, Operator, Requery, Scan, inputs_of, walk
+from fogline.plan.query_file import LoadedQuery, check_text
+
+
+def deploy_query(text: str, name: str, topology: Topology) -> Pipeline:
+    """Raises QueryError for a wrong text, PipelineError where no node may or can run it."""
+    loaded = check_text(text, settings.load())
+    placed = _place(loaded, topology)
+    jobs: list[Job] = []
+    for group in _groups(loaded, placed, name, topology):
+        jobs += jobs_of(group, topology)
+    return Pipeline(name, tuple(jobs))
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Which site each insight runs at, and the insights that others read from elsewhere."""
+
+    sites: dict[str, str]
+    exported: frozenset[str]
+
+
+def _place(loaded: LoadedQuery, topology: Topology) -> _Placed:
+    sites = [node for node in topology.nodes.values() if node.kind == SITE]
+    chosen: dict[str, str] = {}
+    problems: list[Problem] = []
+    for insight in loaded.query.insights:
+        emit = loaded.plan.emit(insight.name)
+        allowed = [site for site in sites if allows(insight.options.allow, site)]
+        if not allowed:
+            problems.append(_nowhere(insight, loaded.text, sites))
+            continue
+        origins = _origins(_streams(emit), topology)
+        origins += [chosen[name] for name in _fed(emit) if name in chosen]
+        task = Task((insight.name,), tuple(dict.fromkeys(origins)))
+        chosen[insight.name] = scheduler_named(insight.options.scheduler)(task, allowed).name
+    if problems:
+        raise PipelineError(tuple(problems))
+    exported = {
+        fed
+        for name, site in chosen.items()
+        for fed in _fed(loaded.plan.emit(name))
+        if chosen.get(fed, site) != site
+    }
+    return _Placed(chosen, frozenset(exported))
+
+
+def _groups(loaded: LoadedQuery, placed: _Placed, name: str, topology: Topology) -> Iterable[Group]:
+    """One for each site, and one for each insight that others read from elsewhere."""
+    members: dict[tuple[str, str], list[str]] = {}
+    for insight, site in placed.sites.items():
+        alone = insight if insight in placed.exported else ""
+        members.setdefault((site, alone), []).append(insight)
+    single = len(members) == 1
+    names = {key: name if single else f"{name}-{key[1] or key[0]}" for key in members}
+    jobs = {insight: names[key] for key, found in members.items() for insight in found}
+    for (site, alone), insights in members.items():
+        readers = [
+            placed.sites[other]
+            for other in placed.sites
+            if alone in _fed(loaded.plan.emit(other)) and placed.sites[other] != site
+        ]
+        foreign = {
+            fed: jobs[fed]
+            for insight in insights
+            for fed in _fed(loaded.plan.emit(insight))
+            if fed in placed.sites and jobs[fed] != names[site, alone]
+        }
+        query = group_text(loaded, insights, foreign)
+        origins = {
+            stream.name: tuple(_origins([stream], topology))
+            for insight in insights
+            for stream in _streams(loaded.plan.emit(insight))
+        }
+        yield Group(
+            names[site, alone], site, query, tuple(insights), origins, tuple(dict.fromkeys(readers))
+        )
+
+
+def _streams(emit: Emit) -> list[StreamSource]:
+    """Those that an insight reads itself; not those of insights it is made from."""
+    found: list[StreamSource] = []
+    waiting: list[Operator] = [emit]
+    while waiting:
+        operator = waiting.pop()
+        if isinstance(operator, Scan):
+            found.append(operator.stream)
+        elif not isinstance(operator, Requery):
+            waiting += inputs_of(operator)
+    return list(dict.fromkeys(reversed(found)))
+
+
+def _fed(emit: Emit) -> list[str]:
+    """Insights whose results an insight aggregates."""
+    return list(dict.fromkeys(op.insight for op in walk(emit) if isinstance(op, Requery)))
+
+
+def _origins(streams: Iterable[StreamSource], topology: Topology) -> list[str]:
+    return [node.name for stream in streams for node in origin_nodes(stream, topology)]
+
+
+def origin_nodes(stream: StreamSource, topology: Topology) -> list[Node]:
+    """The nodes that a stream's messages come to: those it names, else all gateways, else the sites
+    of the edge, else all sites. None where its broker belongs to no node."""
+    nodes = list(topology.nodes.values())
+    if named := stream.parameter("nodes"):
+        wanted = [part.strip() for part in str(named).split(",")]
+        return [node for node in nodes if node.name in wanted]
+    if broker := stream.parameter("broker"):
+        at = topology.at_broker(str(broker))
+        return [node for node in nodes if node.name in at]
+    if stream.provider != "mqtt":
+        return []
+    gateways = [node for node in nodes if node.kind == GATEWAY]
+    sites = [node for node in nodes if node.kind == SITE]
+    return gateways or [site for site in sites if is_edge(site)] or sites
+
+
+def _nowhere(insight: Insight, text: str, sites: Sequence[Node]) -> Problem:
+    position = insight.at
+    names = ", ".join(site.name for site in sites)
+    if sites:
+        message, hint = f"no site may run {insight.name}: see its ALLOW", f"sites: {names}"
+    else:
+        message, hint = "there is no site to run it", "start one: fogline agent --config FILE"
+    lines = text.splitlines()
+    source = lines[position.line - 1] if 0 < position.line <= len(lines) else ""
+    return Problem("NO_SITE", message, position.line, position.column, source, hint)

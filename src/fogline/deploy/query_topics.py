@@ -1,0 +1,84 @@
+"""The topics of queries: which they read and write, and redirecting one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from fogline.errors import QueryError
+from fogline.language.ast import Parameter, QueryFile, Stream
+from fogline.language.parser import parse
+from fogline.language.printer import print_query
+from fogline.model.jobs import Query
+
+MQTT = "mqtt"
+_FILLED = re.compile(r"\{[^{}]*\}")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTopic:
+    """The topic of a query's stream; `broker` is empty for that of the job's own node."""
+
+    stream: str
+    topic: str
+    broker: str
+
+
+def stream_topics(query: QueryFile) -> tuple[StreamTopic, ...]:
+    """What a query reads over MQTT."""
+    return tuple(
+        StreamTopic(
+            stream.name,
+            str(stream.provider.get("topic") or ""),
+            str(stream.provider.get("broker") or ""),
+        )
+        for stream in query.streams
+        if stream.provider.name.lower() == MQTT
+    )
+
+
+def redirected(query: QueryFile, stream: str, topic: str, broker: str) -> str:
+    """The text of the query with another topic (and broker) for one stream."""
+    statements = tuple(
+        _with_topic(statement, topic, broker)
+        if isinstance(statement, Stream) and statement.name == stream
+        else statement
+        for statement in query.statements
+    )
+    return print_query(replace(query, statements=statements))
+
+
+def own_topics(job: str, query: Query, sinks: bool) -> Iterator[str]:
+    """What a query names itself: what TO says (with + for its keys), and without sinks of the job
+    each insight."""
+    for name, to in _outputs(query.text):
+        if not query.insights or name in query.insights:
+            if not sinks:
+                yield f"insights/{job}/{name}"
+            if to:
+                yield to
+
+
+@lru_cache(maxsize=4096)
+def _outputs(text: str) -> tuple[tuple[str, str], ...]:
+    try:
+        insights = parse(text).insights
+    except QueryError:
+        return ()
+    return tuple((insight.name, _to_filter(insight.to)) for insight in insights)
+
+
+def _to_filter(to: object) -> str:
+    topic = getattr(to, "get", lambda _: "")("topic")
+    levels = str(topic or "").split("/")
+    return "/".join("+" if _FILLED.search(level) else level for level in levels)
+
+
+def _with_topic(stream: Stream, topic: str, broker: str) -> Stream:
+    kept = tuple(p for p in stream.provider.parameters if p.key not in ("topic", "broker"))
+    new = [Parameter("topic", topic)]
+    if broker:
+        new.append(Parameter("broker", broker))
+    return replace(stream, provider=replace(stream.provider, parameters=(*new, *kept)))

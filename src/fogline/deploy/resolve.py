@@ -1,0 +1,254 @@
+"""From a composition to a pipeline: everything looked up and checked, all problems told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fogline.deploy.feeds import unfed
+from fogline.deploy.flow import Flow, Key, find_cycle, key_of
+from fogline.deploy.places import Places
+from fogline.deploy.problems import Problems
+from fogline.deploy.query_topics import redirected, stream_topics
+from fogline.deploy.topology import Topology
+from fogline.deploy.tree import START, Spot, Word, shortened
+from fogline.deploy.works import (
+    CodeCheck,
+    Computed,
+    Known,
+    Package,
+    StepsCheck,
+    Works,
+    any_steps,
+)
+from fogline.deploy.written import DEPLOY, UNINSTALL, Composition, WrittenJob, WrittenPlace
+from fogline.language.ast import QueryFile
+from fogline.model.jobs import Job, Pipeline, Place, Query, Scalar, Work
+from fogline.model.nodes import Node, is_name
+from fogline.plan.analyse import refuse_functions
+from fogline.plan.catalog import FunctionLoader
+
+__all__ = ["JobAction", "Package", "Resolved", "resolve"]
+
+DEFAULT_NAME = "pipeline"
+
+
+@dataclass(frozen=True, slots=True)
+class JobAction:
+    """What a plan asks to be done to a job that exists: update, uninstall, start or stop it."""
+
+    kind: str
+    job: str
+    parameters: Mapping[str, Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The pipeline has every job but those to uninstall. `actions` tells besides what a plan asks
+    of jobs that exist; with any, the plan is about a part of the pipeline and the rest stays."""
+
+    pipeline: Pipeline
+    notes: tuple[str, ...] = ()
+    """What is worth knowing but not wrong."""
+    actions: tuple[JobAction, ...] = ()
+
+
+def resolve(
+    composition: Composition,
+    topology: Topology,
+    code: Mapping[str, Package],
+    check: CodeCheck,
+    existing: Mapping[str, str],
+    *,
+    name: str = DEFAULT_NAME,
+    files: Mapping[str, str] | None = None,
+    functions: FunctionLoader = refuse_functions,
+    check_steps: StepsCheck = any_steps,
+) -> Resolved:
+    """The pipeline a composition describes; raises PipelineError with everything wrong in it.
+
+    `code` has packages by path as it is written, `files` the texts of .ins files by their name,
+    `existing` the pipeline of every job that is known; `name` is for a composition without one.
+    """
+    problems = Problems(composition.lines)
+    known = Known(code, check, files or {}, functions, check_steps)
+    resolver = _Resolver(composition, topology, known, problems, composition.name or name)
+    pipeline = resolver.pipeline(existing)
+    problems.raise_if_any()
+    return Resolved(pipeline, tuple(dict.fromkeys(resolver.notes)), tuple(resolver.actions))
+
+
+class _Resolver:
+    def __init__(
+        self,
+        composition: Composition,
+        topology: Topology,
+        known: Known,
+        problems: Problems,
+        name: str,
+    ) -> None:
+        self.notes: list[str] = []
+        self.actions: list[JobAction] = []
+        self._composition = composition
+        self._topology = topology
+        self._problems = problems
+        self._name = name
+        self._places = Places(topology, composition.brokers, problems)
+        self._works = Works(known, problems)
+        self._spots: dict[str, Spot] = {}
+        self._read_spots: dict[Key, Spot] = {}
+
+    def pipeline(self, existing: Mapping[str, str]) -> Pipeline:
+        if not is_name(self._name):
+            message = f"a pipeline cannot be called {shortened(self._name)!r}"
+            self._problems.add("NAME", message, START)
+        jobs: list[Job] = []
+        for written in self._composition.jobs:
+            self._check_name(written, existing)
+            job = None if written.action == UNINSTALL else self._job(written)
+            if job is not None:
+                jobs.append(job)
+            if written.action != DEPLOY and written.name.text in existing:
+                parameters = job.parameters if job else {}
+                self.actions.append(JobAction(written.action, written.name.text, parameters))
+        self._check_flow(jobs)
+        return Pipeline(self._name, tuple(jobs))
+
+    def _check_name(self, job: WrittenJob, existing: Mapping[str, str]) -> None:
+        name, at = job.name.text, job.name.at
+        owner = existing.get(name)
+        if not is_name(name):
+            message = f"a job cannot be called {shortened(name)!r}"
+            self._problems.add("NAME", message, at, "no / + # $, at most 120 bytes")
+        elif name in self._spots:
+            message = f"there are two jobs {name}: the first is in line {self._spots[name].line}"
+            self._problems.add("DUPLICATE", message, at)
+        elif job.action != UNINSTALL and owner not in (None, self._name):
+            message = f"there is a job {name} already, in pipeline {owner}"
+            self._problems.add("EXISTS", message, at, "names are unique among all jobs")
+        elif job.action == UNINSTALL and owner is None:
+            self.notes.append(f"{name} is not there: nothing to uninstall")
+        elif job.action != DEPLOY and owner is None:
+            message = f"there is no job {name} to {job.action}"
+            self._problems.add("ACTION", message, at, "deploy it first")
+        self._spots.setdefault(name, at)
+
+    # ── one job ─────────────────────────────────────────────────────────────────────────────────
+
+    def _job(self, written: WrittenJob) -> Job | None:
+        node = self._places.node(written)
+        computed = self._works.work(written, node)
+        writes = self._all_places(written.writes, node, reading=False)
+        work, reads = self._reads(written, node, computed)
+        told = computed.parameters if computed else None
+        if node is None or work is None or reads is None or writes is None:
+            return None
+        self._note(written, node, work, writes)
+        return Job(
+            name=written.name.text,
+            node=node.name,
+            work=work,
+            reads=reads,
+            writes=writes,
+            parameters=written.parameters if told is None else told,
+            input=written.input,
+            publish=written.publish,
+            running=written.running,
+        )
+
+    def _reads(
+        self, written: WrittenJob, node: Node | None, computed: Computed | None
+    ) -> tuple[Work | None, tuple[Place, ...] | None]:
+        given = self._all_places(written.reads, node, reading=True)
+        if computed is None or node is None:
+            return None, given
+        if computed.query is not None:
+            return self._query_reads(written, node, computed.work, computed.query, given)
+        if not written.reads:
+            message = f"job {shortened(written.name.text)} reads nothing"
+            self._problems.add("TOPIC", message, written.at(), "add source_topic")
+        return computed.work, given
+
+    def _query_reads(
+        self,
+        written: WrittenJob,
+        node: Node,
+        work: Work,
+        query: QueryFile,
+        given: tuple[Place, ...] | None,
+    ) -> tuple[Work | None, tuple[Place, ...] | None]:
+        """A query names its topics itself; of its only stream the job may name another one."""
+        streams = stream_topics(query)
+        if not written.reads:
+            at = (written.query or written.binary or written.name).at
+            places = tuple(
+                WrittenPlace(Word(s.topic, at), None, Word(s.broker, at) if s.broker else None)
+                for s in streams
+            )
+            return work, self._all_places(places, node, reading=True)
+        if len(streams) != 1 or len(written.reads) != 1:
+            message = f"the query reads {len(streams)} topics and names them itself"
+            at = written.reads[0].topic.at
+            self._problems.add("TOPIC", message, at, "source_topic is for a query with one stream")
+            return None, None
+        if not given:
+            return None, None
+        broker = given[0].broker or self._topology.broker_of(given[0].node)
+        own = given[0].node == node.name
+        text = redirected(query, streams[0].stream, given[0].topic, "" if own else broker)
+        return Query(text), given
+
+    def _all_places(
+        self, written: tuple[WrittenPlace, ...], node: Node | None, reading: bool
+    ) -> tuple[Place, ...] | None:
+        """All of them, or None when one is wrong."""
+        found = [(place, self._places.place(place, node, reading)) for place in written]
+        for place, known in found if reading else ():
+            if known is not None:
+                self._read_spots.setdefault(key_of(known), place.topic.at)
+        places = [known for _, known in found if known is not None]
+        return tuple(dict.fromkeys(places)) if len(places) == len(found) else None
+
+    def _note(self, written: WrittenJob, node: Node, work: Work, writes: tuple[Place, ...]) -> None:
+        name = written.name.text
+        if node.name in self._topology.gone:
+            self.notes.append(f"{node.name} is not online: {name} begins when it is back")
+        if isinstance(work, Query) and (written.parameters or written.input):
+            self.notes.append(f"{name}: parameters and input mean nothing to a query")
+        if not isinstance(work, Query) and not writes:
+            self.notes.append(f"{name} writes to no topic: its results stay at {node.name}")
+
+    # ── all jobs together ───────────────────────────────────────────────────────────────────────
+
+    def _check_flow(self, jobs: list[Job]) -> None:
+        flow = Flow.of(jobs)
+        cycle = find_cycle(flow)
+        if cycle:
+            message = f"jobs feed one another in a circle: {' -> '.join(cycle[:20])}"
+            self._problems.add("CYCLE", message, self._spots[cycle[0]])
+        inputs = self._inputs()
+        complete = sum(job.action != UNINSTALL for job in self._composition.jobs) == len(jobs)
+        if complete:
+            self._check_feeds(flow, inputs)
+
+    def _check_feeds(self, flow: Flow, inputs: list[Key] | None) -> None:
+        for finding in unfed(flow, self._topology.nodes, inputs):
+            if finding.wrong:
+                at = self._read_spots.get((finding.topic, finding.place), START)
+                self._problems.add("UNWRITTEN", finding.wrong, at, finding.hint)
+            else:
+                self.notes.append(finding.note)
+
+    def _inputs(self) -> list[Key] | None:
+        """What devices publish; an input without a place may come anywhere."""
+        if self._composition.inputs is None:
+            return None
+        found: list[Key] = []
+        for written in self._composition.inputs:
+            anywhere = written.site is None and written.broker is None
+            if not anywhere:
+                place = self._places.place(written, None, reading=True)
+                found += [key_of(place)] if place else []
+            elif self._places.usable(written.topic, reading=True):
+                found.append((written.topic.text, ""))
+        return found

@@ -1,0 +1,109 @@
+"""A composition as it is written: names and addresses not looked up yet, every word with its place.
+
+What the readers of compositions and of deployment plans both give, and what `resolve` takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fogline.deploy.problems import Lines
+from fogline.deploy.tree import START, Spot, Word
+from fogline.model.jobs import Scalar
+
+DEPLOY, UPDATE, UNINSTALL = "deploy", "update", "uninstall"
+START_JOB, STOP_JOB = "start", "stop"
+ACTIONS = (DEPLOY, UPDATE, UNINSTALL, START_JOB, STOP_JOB)
+
+_CODE = (".py", ".whl", ".jar")
+
+CODE_INPUT = ("format", "time", "lateness", "schema", "entity", "metric", "value", "header")
+GATEWAY_INPUT = ("fields", "metricField", "valueField", "stream", "deduplicate")
+"""What `input` may say besides, for steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPlace:
+    """A topic, and where: at a site, at a broker's address, or (neither) where the job is."""
+
+    topic: Word
+    site: Word | None = None
+    broker: Word | None = None
+    forwarded: bool = False
+    """A gateway named as the site stands for the site it forwards to."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenJob:
+    """One job as it is written; what it computes is in one of entry, query, steps and binary."""
+
+    name: Word
+    site: Word | None = None
+    address: Word | None = None
+    entry: Word | None = None
+    """module:function."""
+    path: Word | None = None
+    """The file of the code, as written."""
+    query: Word | None = None
+    """Text of a query, or the name of a file that ends in .ins."""
+    steps: tuple[Mapping[str, Any], ...] | None = None
+    binary: Word | None = None
+    """Of a deployment plan: steps, a query or code, depending on the node it is placed on."""
+    reads: tuple[WrittenPlace, ...] = ()
+    writes: tuple[WrittenPlace, ...] = ()
+    parameters: Mapping[str, Scalar] = field(default_factory=dict)
+    input: Mapping[str, str] = field(default_factory=dict)
+    publish: bool = False
+    running: bool = True
+    action: str = DEPLOY
+    spots: Mapping[str, Spot] = field(default_factory=dict, compare=False, repr=False)
+    """The place of each field, and of the job itself under its empty name."""
+
+    def at(self, name: str = "") -> Spot:
+        return self.spots.get(name, self.spots.get("", START))
+
+    @property
+    def query_file(self) -> str | None:
+        """The name of the query's file, when the query is not written down itself."""
+        word = self.query or self.binary
+        return word.text if word and is_query_file(word.text) else None
+
+    @property
+    def code_file(self) -> str | None:
+        """The name of the code's file."""
+        if self.path is not None:
+            return self.path.text
+        named = self.binary.text if self.binary else ""
+        return named if named.endswith(_CODE) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """Jobs, and what comes from outside. `inputs` is None where nothing is said about it."""
+
+    jobs: tuple[WrittenJob, ...]
+    name: str = ""
+    inputs: tuple[WrittenPlace, ...] | None = None
+    brokers: tuple[Word, ...] = ()
+    """Addresses of brokers that belong to no node of ours."""
+    lines: Lines = field(default_factory=Lines, compare=False, repr=False)
+
+    @property
+    def query_files(self) -> tuple[str, ...]:
+        """The .ins files whose text `resolve` needs."""
+        return _once(job.query_file for job in self.jobs)
+
+    @property
+    def code_files(self) -> tuple[str, ...]:
+        """The files of code that `resolve` needs packages of, as they are written."""
+        return _once(job.code_file for job in self.jobs)
+
+
+def is_query_file(text: str) -> bool:
+    return text.endswith(".ins") and "\n" not in text
+
+
+def _once(names: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name is not None))

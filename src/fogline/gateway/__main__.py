@@ -1,0 +1,5 @@
+"""The gateway alone."""
+
+from fogline.gateway.run import main
+
+main()

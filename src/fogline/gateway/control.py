@@ -1,0 +1,50 @@
+"""A gateway under the control of a coordinator: the operations of the contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fogline.broker import Tls
+from fogline.control import ControlledNode, ControlOptions, Operation
+from fogline.errors import DataError
+from fogline.gateway.config import Control, address
+from fogline.gateway.gateway import Gateway
+
+
+def operations(gateway: Gateway) -> dict[str, Operation]:
+    """What a gateway can be asked, besides `describe`, which every node answers."""
+
+    def install(body: dict[str, Any]) -> dict[str, Any]:
+        gateway.install(body.get("assignments"))
+        return {}
+
+    def remove(body: dict[str, Any]) -> dict[str, Any]:
+        gateway.remove(body.get("jobs"))
+        return {}
+
+    def flush(body: dict[str, Any]) -> dict[str, Any]:
+        gateway.flush(body.get("jobs"))
+        return {}
+
+    def logs(body: dict[str, Any]) -> dict[str, Any]:
+        lines = body.get("lines", 100)
+        if type(lines) is not int:
+            raise DataError("lines is a whole number")
+        return {"lines": gateway.said(str(body.get("job")), lines)}
+
+    return {"install": install, "remove": remove, "flush": flush, "logs": logs}
+
+
+def status(gateway: Gateway) -> dict[str, Any]:
+    return {"jobs": [observed.as_json() for observed in gateway.observed()], "links": {}}
+
+
+def controlled(gateway: Gateway, control: Control) -> ControlledNode:
+    """The gateway's connection to the control broker, not started yet."""
+    url = address(control.url, control.user, control.password_file)
+    options = ControlOptions(tls=Tls(ca=control.ca) if control.ca else None)
+    node = ControlledNode(
+        url, gateway.describe, operations(gateway), lambda: status(gateway), options
+    )
+    gateway.changed = node.changed
+    return node

@@ -1,0 +1,313 @@
+"""A gateway: takes messages of devices, runs its jobs, keeps and forwards what they give.
+
+Everything it does is done in small steps by a scheduler's threads, so many gateways fit into one
+process. What it was told is on disk before it answers, and it goes on with that after a restart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from fogline.broker import Broker, BrokerError, Tls
+from fogline.errors import DataError, FoglineError
+from fogline.gateway import store
+from fogline.gateway.checks import names, read_assignments
+from fogline.gateway.config import GatewayConfig
+from fogline.gateway.connections import Connections
+from fogline.gateway.intake import Intake
+from fogline.gateway.job import Job
+from fogline.gateway.routes import Routes
+from fogline.gateway.scheduler import Scheduler
+from fogline.gateway.sources import OtherBroker, OwnBroker, Sources, broker_address
+from fogline.log import Limits, SiteLog, enforce
+from fogline.model.jobs import Assignment, Route
+from fogline.model.nodes import GATEWAY, Node, Observed
+from fogline.model.sites import out_log
+
+_CARE_SECONDS = 0.1
+_RETENTION_SECONDS = 10.0
+_FINISH_SECONDS = 2.0
+_RESUME = 0.9
+"""Intake goes on when the buffer is this full."""
+
+
+class Gateway:
+    """`start`, then everything else from any thread, then `stop`. Keeps nothing outside its folder.
+
+    Without a scheduler it has one of its own, with one thread. `shared` and `connections` are
+    those of several gateways in one process.
+    """
+
+    def __init__(
+        self,
+        config: GatewayConfig,
+        scheduler: Scheduler | None = None,
+        shared: Intake | None = None,
+        connections: Connections | None = None,
+    ) -> None:
+        self.config = config
+        self.changed: Callable[[], None] = lambda: None
+        """Called when the status is different."""
+        megabyte = 1 << 20
+        self._limit = int(config.buffer.megabytes * megabyte)
+        segment = min(max(self._limit // 16, megabyte), 16 * megabyte)
+        self._logs = SiteLog(
+            config.folder / "logs",
+            segment_bytes=segment,
+            min_free_bytes=int(config.min_free_megabytes * megabyte),
+        )
+        self._own_scheduler = scheduler is None
+        self._scheduler = scheduler or Scheduler()
+        self._own_connections = connections is None
+        self._connections = connections or Connections(config.gateway, _tls(config))
+        self._shared = shared
+        self._sources: dict[str, Sources] = {}
+        self._jobs: dict[str, tuple[Job, Routes]] = {}
+        self._guard = threading.RLock()
+        self._full = False
+        self._care_due = self._retention_due = 0.0
+
+    # ── its life ───────────────────────────────────────────────────────────────────────────────
+
+    def start(self) -> None:
+        """Goes on with what it was told before. Raises what keeps it from that."""
+        self.config.folder.mkdir(parents=True, exist_ok=True)
+        with self._guard:
+            self._source("")
+            for assignment in store.load(self.config.folder):
+                self._begin(assignment, new=False)
+            self._subscribe()
+        if self._own_scheduler:
+            self._scheduler.start()
+        self._scheduler.add(self.step)
+
+    def stop(self) -> None:
+        """Ends in order: jobs keep what they know, what is under way gets a moment."""
+        self._scheduler.remove(self.step)
+        with self._guard:
+            for job, routes in self._jobs.values():
+                with contextlib.suppress(FoglineError):
+                    job.close()
+                routes.finish(_FINISH_SECONDS)
+            self._jobs.clear()
+            for source in self._sources.values():
+                source.stop()
+            self._sources.clear()
+        if self._own_scheduler:
+            self._scheduler.stop()
+        if self._own_connections:
+            self._connections.close()
+
+    def step(self) -> bool:
+        """A little of everything that is to do; whether there was anything."""
+        with self._guard:
+            busy = [self._step_of(job, routes) for job, routes in self._jobs.values()]
+            now = time.monotonic()
+            if now >= self._care_due:
+                self._care_due = now + _CARE_SECONDS
+                self._care(now)
+        return any(busy)
+
+    def _step_of(self, job: Job, routes: Routes) -> bool:
+        try:
+            return any((job.step(), routes.step()))
+        except FoglineError as error:
+            job.say(error)
+            return False
+
+    # ── what it is asked ───────────────────────────────────────────────────────────────────────
+
+    def install(self, assignments: Any) -> None:
+        """Makes these jobs so; a list as the contract has it. Raises `DataError` with every
+        problem, and then nothing has changed."""
+        wanted = read_assignments(assignments)
+        with self._guard:
+            for assignment in wanted:
+                self._install(assignment)
+            self._subscribe()
+            self._save()
+        self.changed()
+
+    def remove(self, jobs: Any) -> None:
+        """Ends and forgets these jobs; unknown names are no error."""
+        with self._guard:
+            gone = [name for name in names(jobs) if name in self._jobs]
+            for name in gone:
+                self._end(name)
+            self._subscribe()
+            self._save()
+            for name in gone:
+                self._forget(name)
+        self.changed()
+
+    def flush(self, jobs: Any) -> None:
+        """What these jobs hold back (open panes and windows) leaves at once."""
+        with self._guard:
+            for name in names(jobs):
+                if name in self._jobs:
+                    self._jobs[name][0].flush()
+
+    def said(self, job: str, lines: int = 100) -> list[str]:
+        with self._guard:
+            if job not in self._jobs:
+                raise DataError(f"no job {job!r:.80}")
+            return list(self._jobs[job][0].said)[-max(lines, 0) :]
+
+    def observed(self) -> list[Observed]:
+        with self._guard:
+            return [self._observed(job, routes) for job, routes in self._jobs.values()]
+
+    def describe(self) -> Node:
+        place = self.config.location
+        own = self._sources.get("")
+        return Node(
+            name=self.config.gateway,
+            kind=GATEWAY,
+            broker=own.url.rpartition("@")[2] if isinstance(own, OwnBroker) else "",
+            cores=os.cpu_count() or 0,
+            latitude=place.latitude if place else None,
+            longitude=place.longitude if place else None,
+            labels=self.config.labels,
+            site=self.config.site,
+        )
+
+    @property
+    def broker_url(self) -> str:
+        """Where devices publish; with user and password, not for printing."""
+        own = self._sources[""]
+        assert isinstance(own, OwnBroker | OtherBroker)
+        return own.url
+
+    @property
+    def state(self) -> str:
+        """`running`, or what is wrong with the intake."""
+        states = [source.state for source in self._sources.values()]
+        return next((state for state in states if state != "running"), "running")
+
+    # ── jobs ───────────────────────────────────────────────────────────────────────────────────
+
+    def _install(self, assignment: Assignment) -> None:
+        known = self._jobs.get(assignment.job)
+        if known is not None and known[0].assignment.computation == assignment.computation:
+            known[0].update(assignment)
+            known[1].follow(assignment, new=False)
+            return
+        broker = assignment.reads[0].broker
+        self._source(broker).want({*self._patterns(assignment), *self._patterns_at(broker)})
+        if known is None:
+            self._forget(assignment.job)
+        else:
+            self._end(assignment.job)
+        self._begin(assignment, new=known is None)
+
+    def _begin(self, assignment: Assignment, new: bool) -> None:
+        source = self._source(assignment.reads[0].broker).input()
+        patterns = self._patterns(assignment)
+        job = Job(assignment, patterns, source, self._logs, self._file(assignment.job))
+        routes = Routes(self._logs, self._connect)
+        routes.follow(assignment, new)
+        self._jobs[assignment.job] = (job, routes)
+
+    def _end(self, name: str) -> None:
+        job, routes = self._jobs.pop(name)
+        job.close()
+        routes.finish(0.0)
+
+    def _forget(self, name: str) -> None:
+        """Its state and its logs."""
+        self._file(name).unlink(missing_ok=True)
+        ours = (out_log(name), f"bad/{name}/", f"late/{name}/")
+        for topic in self._logs.topics():
+            if topic == ours[0] or topic.startswith(ours[1:]):
+                shutil.rmtree(self._logs.folder(topic), ignore_errors=True)
+
+    def _file(self, job: str) -> Path:
+        return self.config.folder / "state" / f"{self._logs.folder(job).name}.json"
+
+    def _save(self) -> None:
+        store.save(self.config.folder, [job.assignment for job, _ in self._jobs.values()])
+
+    def _observed(self, job: Job, routes: Routes) -> Observed:
+        told = job.observed()
+        more = {**told.more, "routes": routes.states(), "waiting_bytes": routes.lag}
+        return Observed.from_json(told.as_json() | {"more": more})
+
+    # ── brokers ────────────────────────────────────────────────────────────────────────────────
+
+    def _source(self, broker: str) -> Sources:
+        """Where messages of a broker come from; the gateway's own where it has no address."""
+        if broker not in self._sources:
+            made = self._own() if not broker else self._other(broker, None)
+            made.start()
+            self._sources[broker] = made
+        return self._sources[broker]
+
+    def _own(self) -> Sources:
+        if self.config.broker.url is None:
+            return OwnBroker(self.config, lambda: not self._full)
+        return self._other(broker_address(self.config), self._shared)
+
+    def _other(self, url: str, shared: Intake | None) -> Sources:
+        client = f"fogline-{self.config.gateway}-in"
+        tls = _tls(self.config)
+        ready = lambda: not self._full  # noqa: E731
+        return OtherBroker(
+            self.config.folder, url, client, ready, self._logs, self._scheduler, tls, shared
+        )
+
+    def _connect(self, route: Route) -> Broker:
+        return self._connections.to(route.broker or self.broker_url)
+
+    def _patterns_at(self, broker: str) -> set[str]:
+        jobs: Iterable[Job] = (job for job, _ in self._jobs.values())
+        return {p for job in jobs if job.assignment.reads[0].broker == broker for p in job.patterns}
+
+    def _patterns(self, assignment: Assignment) -> tuple[str, ...]:
+        name = self.config.gateway
+        return tuple(place.topic.replace("{gateway}", name) for place in assignment.reads)
+
+    def _subscribe(self) -> None:
+        """To what the jobs read and nothing else; a broker that is away is told when it is back."""
+        for broker, source in self._sources.items():
+            with contextlib.suppress(BrokerError):
+                source.want(self._patterns_at(broker))
+
+    # ── care ───────────────────────────────────────────────────────────────────────────────────
+
+    def _care(self, now: float) -> None:
+        waiting = self.waiting
+        self._full = waiting >= self._limit * (_RESUME if self._full else 1)
+        for source in self._sources.values():
+            source.step()
+        if now >= self._retention_due:
+            self._retention_due = now + _RETENTION_SECONDS
+            self._remove_old()
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that are to be computed or forwarded."""
+        with self._guard:
+            inputs = {id(job.input): job.lag for job, _ in self._jobs.values()}
+            return sum(inputs.values()) + sum(routes.lag for _, routes in self._jobs.values())
+
+    def _remove_old(self) -> None:
+        """What is forwarded and old; never what a job or a route still needs."""
+        for source in self._sources.values():
+            needed = [j.needed for j, _ in self._jobs.values() if j.input is source.input()]
+            source.input().keep_from(min(needed, default=source.input().committed()))
+        age = int(self.config.buffer.hours * 3600e6)
+        limits = Limits(age=age, size=self._limit)
+        for topic in self._logs.topics():
+            if not topic.startswith("in/"):
+                enforce(self._logs.folder(topic), limits, time.time_ns() // 1000)
+
+
+def _tls(config: GatewayConfig) -> Tls | None:
+    return Tls(ca=config.broker.ca) if config.broker.ca is not None else None

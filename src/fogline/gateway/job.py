@@ -1,0 +1,310 @@
+"""A job: reads its input, runs its chain, writes what comes out; exactly once through any crash.
+
+Three facts make it so:
+
+- The chain is deterministic: it depends on the messages, their order and arrival times, which the
+  input log keeps, and on nothing else.
+- Every commit to a log of the job carries the input's number as its source and, as its epoch, the
+  input's position behind what was consumed. So each log itself says up to which frame of the input
+  it has everything: outputs of frames up to there are in it, of later ones none.
+- The checkpoint holds the chain's state at a position. It is written every now and then, whole or
+  not at all, and never ahead of the logs.
+
+After a crash the job goes on from the checkpoint: it feeds the chain with the same frames again and
+drops what a log has already, by the end of the frame that gave it. New parameters count from a
+checkpoint on that is written before anything is computed with them, so replay uses the old ones for
+what was computed with the old ones. A flush has no place in the input; it is announced by a
+checkpoint that says where the output ends, so after a crash one sees whether it was written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fogline.broker.topics import matches, split_share
+from fogline.errors import FoglineError
+from fogline.gateway import checkpoint
+from fogline.gateway.chain import Chain, Results
+from fogline.gateway.checkpoint import Checkpoint
+from fogline.gateway.inputs import Input
+from fogline.gateway.operators import Message
+from fogline.gateway.rejects import reject
+from fogline.log import Frame, LogFull, LogWriter, SiteLog
+from fogline.log.frames import BadFrame
+from fogline.model.jobs import Assignment, Steps
+from fogline.model.nodes import Observed
+from fogline.model.sites import bad_log, late_log, out_log
+
+READ_BYTES = 256 << 10
+CHECKPOINT_SECONDS = 5.0
+CHECKPOINT_BYTES = 4 << 20
+_SAID = 200
+
+
+def make_chain(assignment: Assignment, parameters: Mapping[str, Any] | None = None) -> Chain:
+    """The chain of an assignment. Raises `DataError` with every problem."""
+    assert isinstance(assignment.work, Steps)
+    given = assignment.parameters if parameters is None else parameters
+    return Chain(assignment.work.steps, assignment.input, given)
+
+
+class Job:
+    """One job at work, for one thread at a time. What it was told last is `assignment`."""
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        patterns: tuple[str, ...],
+        source: Input,
+        logs: SiteLog,
+        file: Path,
+    ) -> None:
+        """Goes on from its checkpoint; without one it begins at the end of the input."""
+        self.assignment = assignment
+        self.patterns = patterns
+        self.said: deque[str] = deque(maxlen=_SAID)
+        self._source = source
+        self._number = source.number()
+        self._logs = logs
+        self._file = file
+        self._writers: dict[str, LogWriter] = {}
+        self._out = self._writer(out_log(assignment.job))
+        self._pending: tuple[dict[str, list[bytes]], int] | None = None
+        self._topics: dict[str, bool] = {}
+        self._flush = False
+        self.problem = ""
+        self._reader = source.reader()
+        try:
+            self._restore()
+        except BaseException:
+            self._close_files()
+            raise
+        self._saved, self._saved_at = self.position, time.monotonic()
+
+    # ── the life of a job ──────────────────────────────────────────────────────────────────────
+
+    def _restore(self) -> None:
+        known = checkpoint.load(self._file)
+        if known is None or known.computation != self.assignment.computation:
+            self.position = self._source.committed() if known is None else known.position
+            self._parameters = dict(self.assignment.parameters)
+            self._chain = make_chain(self.assignment)
+            self._source.sync(self.position)
+            self._save(flushing=False)
+            return
+        self.position = known.position
+        self._parameters = dict(known.parameters)
+        self._chain = make_chain(self.assignment, self._parameters)
+        if known.state is not None:
+            self._chain.restore(known.state)
+        for log in (bad_log, late_log):
+            name = log(self.assignment.job, self._chain.stream)
+            if self._logs.folder(name).exists():
+                self._writer(name)
+        if known.flushing:
+            self._flush_now(written=self._out.position > known.out)
+
+    def update(self, assignment: Assignment) -> None:
+        """The same computation with other parameters, routes or `running`: it goes on."""
+        self.assignment = assignment
+
+    def flush(self) -> None:
+        """What is held back is written out at the next step."""
+        self._flush = True
+
+    @property
+    def input(self) -> Input:
+        return self._source
+
+    @property
+    def lag(self) -> int:
+        return max(0, self._source.committed() - self.position)
+
+    @property
+    def needed(self) -> int:
+        """From where on the input is needed after a crash."""
+        return self._saved
+
+    def step(self) -> bool:
+        """Takes the next messages, if there are any; whether it did. Nothing is half done when it
+        raises: the same step is tried again."""
+        if not self._written():
+            return False
+        self.problem = ""
+        if self._flush or self._parameters != dict(self.assignment.parameters):
+            self._settle()
+        if not self.assignment.running or self._source.committed() <= self.position:
+            self._save_if_due(idle=True)
+            return False
+        frames, end = self._read()
+        self._pending = (self._computed(frames), max(end, self.position))
+        self._written()
+        self._save_if_due(idle=False)
+        return True
+
+    def close(self) -> None:
+        """Ends; what was computed is kept, and the next start goes on here."""
+        try:
+            if self._written():
+                self._save(flushing=False)
+        finally:
+            self._close_files()
+
+    def _close_files(self) -> None:
+        for writer in self._writers.values():
+            writer.close()
+        self._reader.close()
+
+    @property
+    def _past(self) -> int:
+        """Up to where some log has what the input gave: before that, everything is replay."""
+        return max(writer.last_epoch(self._number) for writer in self._writers.values())
+
+    def _read(self) -> tuple[list[Frame], int]:
+        """The next frames; what is replay and what is new never together."""
+        frames, end = self._reader.frames(self.position, READ_BYTES)
+        replay = [frame for frame in frames if frame.end <= self._past]
+        return (replay, replay[-1].end) if replay else (frames, end)
+
+    # ── computing ──────────────────────────────────────────────────────────────────────────────
+
+    def _computed(self, frames: list[Frame]) -> dict[str, list[bytes]]:
+        """What the frames give, by log, without what the logs have already."""
+        found: dict[str, list[bytes]] = {}
+        for frame in frames:
+            results = Results()
+            try:
+                for topic, payload in frame.records():
+                    if self._wants(topic):
+                        self._chain.feed(Message(topic, payload, frame.arrival), results)
+            except BadFrame as error:
+                self._say(f"a damaged frame at {frame.position} was left out: {error}")
+            for log, payloads in self._sorted(results, frame.position).items():
+                if payloads and frame.end > self._writer(log).last_epoch(self._number):
+                    found.setdefault(log, []).extend(payloads)
+        return found
+
+    def _sorted(self, results: Results, position: int) -> dict[str, list[bytes]]:
+        job, stream = self.assignment.job, self._chain.stream
+        made = {out_log(job): results.out}
+        for kind, log, rejects in (
+            ("bad", bad_log(job, stream), results.bad),
+            ("late", late_log(job, stream), results.late),
+        ):
+            if rejects:
+                self._say(f"{kind}: {rejects[-1][0]}")
+                made[log] = [reject(stream, kind, reason, position, p) for reason, p in rejects]
+        return made
+
+    def _wants(self, topic: str) -> bool:
+        known = self._topics.get(topic)
+        if known is None:
+            known = any(matches(split_share(p)[1], topic) for p in self.patterns)
+            if len(self._topics) > 10_000:
+                self._topics.clear()
+            self._topics[topic] = known
+        return known
+
+    # ── writing ────────────────────────────────────────────────────────────────────────────────
+
+    def _written(self) -> bool:
+        """What was computed is in its logs; False where there is no space for it yet."""
+        if self._pending is None:
+            return True
+        found, end = self._pending
+        try:
+            if found:
+                self._source.sync(end)
+            for log, payloads in found.items():
+                self._append(log, payloads, end)
+        except LogFull as error:
+            self.problem = f"no space: {error}"
+            return False
+        self.position, self._pending = end, None
+        return True
+
+    def _append(self, log: str, payloads: list[bytes], end: int) -> None:
+        writer = self._writer(log)
+        if writer.last_epoch(self._number) < end:
+            writer.append([(log, payload) for payload in payloads], self._number, end)
+            writer.commit()
+
+    def _writer(self, log: str) -> LogWriter:
+        if log not in self._writers:
+            self._writers[log] = self._logs.writer(log)
+        return self._writers[log]
+
+    def _settle(self) -> None:
+        """Between two messages, and not in replay: flushes, and takes over new parameters."""
+        if self._past > self.position:
+            return
+        if self._flush:
+            self._save(flushing=True)
+            self._flush_now(written=False)
+            self._flush = False
+        wanted = dict(self.assignment.parameters)
+        if wanted != self._parameters:
+            chain = make_chain(self.assignment)
+            chain.restore(self._chain.state())
+            self._chain, self._parameters = chain, wanted
+            self._save(flushing=False)
+
+    def _flush_now(self, written: bool) -> None:
+        """Everything leaves the chain; `written`: that is in the log already."""
+        before = self._chain.state()
+        results = Results()
+        self._chain.flush(results)
+        try:
+            if results.out and not written:
+                records = [(out_log(self.assignment.job), payload) for payload in results.out]
+                self._out.append(records, self._number, self.position)
+                self._out.commit()
+        except BaseException:
+            self._chain.restore(before)
+            raise
+        self._save(flushing=False)
+
+    def _save_if_due(self, idle: bool) -> None:
+        behind = self.position - self._saved
+        late = time.monotonic() - self._saved_at >= CHECKPOINT_SECONDS
+        if behind and self._pending is None and (late or (not idle and behind >= CHECKPOINT_BYTES)):
+            self._save(flushing=False)
+
+    def _save(self, flushing: bool) -> None:
+        self._source.sync(self.position)
+        computation = self.assignment.computation
+        state, out = self._chain.state(), self._out.position
+        checkpoint.store(
+            self._file,
+            Checkpoint(computation, self.position, out, flushing, self._parameters, state),
+        )
+        self._saved, self._saved_at = self.position, time.monotonic()
+
+    # ── telling ────────────────────────────────────────────────────────────────────────────────
+
+    def say(self, error: FoglineError) -> None:
+        self.problem = str(error)
+        self._say(self.problem)
+
+    def _say(self, text: str) -> None:
+        self.said.append(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text[:500]}")
+
+    def observed(self) -> Observed:
+        counts = self._chain.counts
+        running = "running" if self.assignment.running else "stopped"
+        return Observed(
+            job=self.assignment.job,
+            version=self.assignment.version,
+            state="failed" if self.problem else running,
+            problem=self.problem,
+            records_in=counts.records,
+            records_out=counts.out,
+            bad=counts.bad,
+            late=counts.late,
+            lag_bytes=self.lag,
+            more={"repeated": counts.repeated} if counts.repeated else {},
+        )

@@ -1,0 +1,219 @@
+"""Decoding: a message into records, with the options and the meaning of the Spark source.
+
+With `fields`, records have exactly those columns, typed. Without, they have all fields of the
+message as they are (numbers in csv become numbers), which suits chains that people write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fogline.gateway.operators.base import BadStep, Message, Options, Record, is_number, lookup
+from fogline.gateway.operators.csv_line import split
+from fogline.gateway.operators.json_text import MOST_RECORDS, BadMessage, parse, text_of
+from fogline.gateway.operators.senml import Pack, Raw
+from fogline.gateway.operators.times import time_of
+from fogline.gateway.operators.values import CONVERT, OTHER, Number, parse_number
+
+FORMATS = ("json", "ndjson", "senml", "csv")
+ENTITY = "entity"
+"""The field of SenML's base name where none is named and all fields are kept."""
+REMEMBERED = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """An asked-for column, as option `fields` names it."""
+
+    name: str
+    type: str
+    source: str
+    metric: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeOptions:
+    format: str = "json"
+    time: str | None = None
+    entity: str | None = None
+    metric_field: str | None = None
+    value_field: str | None = None
+    header: tuple[str, ...] = ()
+    columns: tuple[Column, ...] | None = None
+    stream: str = "stream"
+    lateness_ms: float = 0.0
+    time_shift: int = 0
+    """Microseconds to add to every declared time."""
+    remember: int = 0
+    """How many messages are remembered to recognise one that is delivered again."""
+
+
+def read_options(given: Mapping[str, Any]) -> DecodeOptions:
+    """Options of a step, or of a job's `input`, where everything is a text. Raises `BadStep`."""
+    options = Options({k: _opened(k, v) for k, v in given.items()})
+    known = options.take("format", lambda v: v in FORMATS, f"one of {', '.join(FORMATS)}", "json")
+    time = options.text("time", None)
+    header = options.texts("header", ())
+    metric, value = options.text("metricField", None), options.text("valueField", None)
+    if (metric is None) != (value is None):
+        raise BadStep("metricField and valueField go together")
+    if known == "csv" and not header:
+        raise BadStep("'header' is missing: csv messages need the names of their columns")
+    columns = _columns(options.take("fields", lambda v: isinstance(v, list), "a list", None))
+    own_time = time is not None or known == "senml"
+    made = DecodeOptions(
+        known, time, options.text("entity", None), metric, value, header, columns,
+        _stream(options.text("stream", "stream")), options.not_negative("lateness", 0.0),
+        int(options.any_number("timeShift", 0)),
+        int(options.take("deduplicate", _is_count, "0 to 1000000", REMEMBERED if own_time else 0)),
+    )  # fmt: skip
+    options.close()
+    return made
+
+
+_JSON = ("fields", "header")
+_NUMBERS = ("lateness", "deduplicate", "timeShift")
+
+
+def _opened(name: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if name == "header" and not value.lstrip().startswith("["):
+        return [part.strip() for part in value.split(",")]
+    if name in _JSON:
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise BadStep(f"'{name}' is not JSON") from error
+    if name in _NUMBERS:
+        found = parse_number(value)
+        return value if found is None else found
+    return value
+
+
+def _is_count(value: Any) -> bool:
+    return is_number(value) and 0 <= value <= 1_000_000 and value == int(value)
+
+
+def _stream(name: str) -> str:
+    if any(sign in name for sign in "/+#\0") or len(name) > 120:
+        raise BadStep("'stream' is part of a topic: no / + # in it")
+    return name
+
+
+def _columns(given: list[Any] | None) -> tuple[Column, ...] | None:
+    if given is None:
+        return None
+    made = []
+    for item in given:
+        if not isinstance(item, Mapping) or not isinstance(item.get("name"), str):
+            raise BadStep("'fields': a column has no name")
+        if item.get("type") not in CONVERT:
+            raise BadStep(
+                f"'fields': type of column {item['name']} is none of {', '.join(CONVERT)}"
+            )
+        source = str(item.get("from", item["name"]))
+        made.append(Column(item["name"], item["type"], source, bool(item.get("metric", False))))
+    names = [column.name for column in made]
+    if len(set(names)) < len(names) or "_time" in names:
+        raise BadStep("'fields': a column is there twice")
+    return tuple(made)
+
+
+class Decoder:
+    """Decodes messages one by one; remembers nothing."""
+
+    def __init__(self, options: DecodeOptions) -> None:
+        self.options = options
+        typed = options.columns is not None
+        # The texts of numbers are kept only where a column may ask for them.
+        columns = options.columns or ()
+        self._texts = any(column.type == "string" for column in columns)
+        self._entity = options.entity if typed or options.entity else ENTITY
+        self._read: Callable[[Message], list[Raw]] = getattr(self, f"_read_{options.format}")
+        self._plan = [(c.name, c.source, CONVERT[c.type], c.metric) for c in columns]
+
+    def decode(self, message: Message) -> list[Record]:
+        """The records of a message. Raises `BadMessage`, and then the message is bad as a whole."""
+        rows = self._read(message)
+        time_field = self.options.time
+        open_ended = self.options.columns is None
+        found = []
+        for own, values in rows:
+            time = own
+            if time_field is not None:
+                told = lookup(values, time_field)
+                time = None if told is None else time_of(told)
+                if time is None:
+                    what = "missing" if told is None else "not a time"
+                    raise BadMessage(f"the time field is {what}")
+                time += self.options.time_shift
+            made = values if open_ended else self._typed(values)
+            found.append(Record(message.arrival if time is None else time, made, message))
+        return found
+
+    def _typed(self, values: dict[str, Any]) -> dict[str, Any]:
+        made = {}
+        for name, source, convert, metric in self._plan:
+            value = values.get(source)
+            if value is None:
+                value = lookup(values, source) if "." in source else None
+                if value is None and metric:
+                    value = self._metric(values, source)
+            made[name] = None if value is None else convert(value)
+        return made
+
+    def _metric(self, values: dict[str, Any], metric: str) -> Any:
+        options = self.options
+        if options.metric_field is None or options.value_field is None:
+            return None
+        named = values.get(options.metric_field)
+        same = isinstance(named, str) and not isinstance(named, Number) and named == metric
+        return values.get(options.value_field) if same else None
+
+    # ── formats ────────────────────────────────────────────────────────────────────────────────
+
+    def _read_json(self, message: Message) -> list[Raw]:
+        data = parse(text_of(message.payload), self._texts)
+        items = data if isinstance(data, list) else [data]
+        return [(None, _object(item)) for item in _limited(items)]
+
+    def _read_ndjson(self, message: Message) -> list[Raw]:
+        lines = text_of(message.payload).split("\n")
+        wanted = _limited([line for line in lines if line.strip(" \t\r")])
+        return [(None, _object(parse(line, self._texts))) for line in wanted]
+
+    def _read_senml(self, message: Message) -> list[Raw]:
+        rows = Pack(self._entity, self._texts).read(text_of(message.payload), message.arrival)
+        if self.options.columns is None:
+            return [(t, {k: v for k, v in row.items() if v is not OTHER}) for t, row in rows]
+        return rows
+
+    def _read_csv(self, message: Message) -> list[Raw]:
+        header = self.options.header
+        values = split(text_of(message.payload))
+        if len(values) != len(header):
+            raise BadMessage(f"not csv: {len(values)} values for {len(header)} columns")
+        if self.options.columns is None:
+            return [(None, dict(zip(header, map(_natural, values), strict=True)))]
+        return [(None, dict(zip(header, values, strict=True)))]
+
+
+def _object(item: Any) -> dict[str, Any]:
+    if not isinstance(item, dict):
+        raise BadMessage("not JSON: expected an object")
+    return item
+
+
+def _limited(items: list[Any]) -> list[Any]:
+    if len(items) > MOST_RECORDS:
+        raise BadMessage(f"more than {MOST_RECORDS} records in one message")
+    return items
+
+
+def _natural(text: str | None) -> Any:
+    found = None if text is None else parse_number(text)
+    return text if found is None else found

@@ -1,0 +1,141 @@
+"""`panes`: the first stage of a windowed query, near the devices.
+
+It takes the JSON that the Spark source takes as option `panes`, and what it gives is what the
+source gives: `channel`, `key`, `pane`, `nums`, `lists`, number for number, NaN as null. `t` is the
+time of the pane's newest record in microseconds; records leave in its order. A pane may come in
+several records (after a flush, or where too many were open): the second stage joins them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fogline.gateway.operators.base import MOST_KEYS, LateRecord, Operator, Options, Record
+from fogline.gateway.operators.cells import NAN, Cell, Numbers
+from fogline.gateway.operators.condition import Types
+from fogline.gateway.operators.pane_spec import Channel, PaneSpec
+from fogline.gateway.operators.values import java_double
+
+_RARE = re.compile("[\U00010000-\U0010ffff]")
+_NAMED = (r"\"", r"\\", r"\b", r"\f", r"\n", r"\r", r"\t")
+_ESCAPES = {code: f"\\u{code:04X}" for code in range(0x20)} | {
+    ord(sign): escape for sign, escape in zip('"\\\b\f\n\r\t', _NAMED, strict=True)
+}
+
+
+class Panes(Operator):
+    """Cells by pane, channel and key; `lateness` is in seconds, by default the stream's."""
+
+    def __init__(self, step: Mapping[str, Any], types: Types, lateness_ms: float) -> None:
+        options = Options(step)
+        self._spec = PaneSpec(options, types)
+        self._lateness = int(options.not_negative("lateness", lateness_ms / 1000) * 1e6)
+        self._length = self._spec.pane_ms * 1000
+        self._panes: dict[int, dict[tuple[int, str], Cell]] = {}
+        self._newest = -(1 << 62)
+        self._cells = 0
+        options.close()
+
+    def feed(self, record: Record) -> list[Record]:
+        out: list[Record] = []
+        if record.time > self._newest:
+            self._newest = record.time
+            out = self._close()
+        pane = record.time // self._length * self._spec.pane_ms
+        if (pane * 1000) + self._length + self._lateness <= self._newest:
+            raise LateRecord("its pane was sent already", out)
+        for channel in self._spec.channels:
+            inputs = self._load(channel, record)
+            if inputs is not None:
+                cell = self._cell(pane, channel, record)
+                cell.newest = max(cell.newest, record.time)
+                cell.add(self._spec.slots, inputs, record.time / 1000)
+        return out + self.flush() if self._cells > MOST_KEYS else out
+
+    def _load(self, channel: Channel, record: Record) -> Numbers | None:
+        """The inputs of a record; None where it has none of them."""
+        found, into = False, [NAN] * self._spec.inputs
+        for place, wanted in enumerate(channel.inputs):
+            if wanted is None:
+                continue
+            value = record.values.get(wanted.column)
+            if value is not None and (wanted.when is None or wanted.when(record)):
+                into[place] = 1.0 if wanted.text else value
+                found = True
+        return into if found else None
+
+    def _cell(self, pane: int, channel: Channel, record: Record) -> Cell:
+        cells = self._panes.setdefault(pane, {})
+        key = (channel.number, key_json(channel, record.values))
+        if key not in cells:
+            cells[key] = self._spec.cell(pane)
+            self._cells += 1
+        return cells[key]
+
+    def _close(self) -> list[Record]:
+        limit = (self._newest - self._lateness - self._length) // 1000
+        due = sorted(pane for pane in self._panes if pane <= limit)
+        return [record for pane in due for record in self._told(pane)]
+
+    def _told(self, pane: int) -> list[Record]:
+        cells = self._panes.pop(pane)
+        self._cells -= len(cells)
+        ordered = sorted(cells.items(), key=lambda item: item[1].newest)
+        return [_record(channel, key, cell) for (channel, key), cell in ordered]
+
+    def flush(self) -> list[Record]:
+        return [record for pane in sorted(self._panes) for record in self._told(pane)]
+
+    def state(self) -> Any:
+        cells = [
+            [channel, key, cell.pane, cell.nums, cell.lists, cell.newest]
+            for pane in self._panes.values()
+            for (channel, key), cell in pane.items()
+        ]
+        return {"newest": self._newest, "cells": cells}
+
+    def restore(self, state: Any) -> None:
+        self._newest = state["newest"]
+        self._panes = {}
+        for channel, key, pane, nums, lists, newest in state["cells"]:
+            self._panes.setdefault(pane, {})[channel, key] = Cell(pane, nums, lists, newest)
+        self._cells = len(state["cells"])
+
+
+def _record(channel: int, key: str, cell: Cell) -> Record:
+    values = {
+        "channel": channel,
+        "key": key,
+        "pane": cell.pane,
+        "nums": _plain(cell.nums),
+        "lists": [_plain(values) for values in cell.lists],
+        "t": cell.newest,
+    }
+    return Record(cell.newest, values)
+
+
+def _plain(numbers: Numbers) -> list[float | None]:
+    return [value if value == value else None for value in numbers]
+
+
+def key_json(channel: Channel, values: Mapping[str, Any]) -> str:
+    """The keys of a record as Spark's to_json would write them."""
+    parts = []
+    for key in channel.keys:
+        value = values.get(key.column)
+        text = "null" if value is None else java_double(value) if key.number else quoted(value)
+        parts.append(f"{quoted(key.name)}:{text}")
+    return "{" + ",".join(parts) + "}"
+
+
+def quoted(text: str) -> str:
+    """A JSON string as Jackson writes it: hexadecimal in capitals, rare characters in pairs."""
+    escaped = text.translate(_ESCAPES)
+    return f'"{escaped if escaped.isascii() else _RARE.sub(_pair, escaped)}"'
+
+
+def _pair(found: re.Match[str]) -> str:
+    code = ord(found[0]) - 0x10000
+    return f"\\u{0xD800 + (code >> 10):04X}\\u{0xDC00 + (code & 0x3FF):04X}"

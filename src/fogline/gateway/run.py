@@ -1,0 +1,68 @@
+"""`fogline gateway`: one gateway, or a process with many, until it is told to stop."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from fogline.errors import FoglineError
+from fogline.gateway.config import GatewayConfig, read_config
+from fogline.gateway.control import controlled
+from fogline.gateway.gateway import Gateway
+from fogline.gateway.host import Host
+
+
+def run_gateway(path: Path) -> None:
+    """Runs until SIGTERM or Ctrl-C; then ends everything in order."""
+    config = read_config(path)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    if config.gateways > 1:
+        _run_many(config, stop)
+    else:
+        _run_one(config, stop)
+
+
+def _run_one(config: GatewayConfig, stop: threading.Event) -> None:
+    gateway = Gateway(config)
+    gateway.start()
+    try:
+        node = controlled(gateway, config.control) if config.control else None
+        if node is not None:
+            node.start()
+        shown = gateway.broker_url.rpartition("@")[2].removeprefix("mqtt://")
+        _tell(f"gateway {config.gateway}: devices connect to mqtt://{shown}")
+        stop.wait()
+        _tell("stopping")
+        if node is not None:
+            node.close()
+    finally:
+        gateway.stop()
+
+
+def _run_many(config: GatewayConfig, stop: threading.Event) -> None:
+    host = Host(config)
+    try:
+        host.start()
+        _tell(f"{config.gateways} gateways, {host.gateways[0].config.gateway} and so on")
+        stop.wait()
+        _tell("stopping")
+    finally:
+        host.stop()
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """`python -m fogline.gateway FILE`: the same without the command line's other commands."""
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m fogline.gateway CONFIG")
+    try:
+        run_gateway(Path(sys.argv[1]))
+    except FoglineError as error:
+        sys.exit(f"gateway: {error}")

@@ -1,0 +1,87 @@
+"""A log that takes records from several sides and threads: one commit at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Sequence
+
+from fogline.broker.topics import matches, split_share
+from fogline.links.receiver import Delivery, Part, Rejected, needed
+from fogline.log import LogError, LogFull, LogWriter, SiteLog
+
+BAD_LOG = "bad/links"
+_RETRY_SECONDS = 0.2
+
+
+class Inlet:
+    """The one writer of a log, for all who feed it."""
+
+    def __init__(self, pattern: str, log: LogWriter) -> None:
+        self.state = "starting"
+        self.messages = 0
+        self.repeated = 0
+        self.bytes = 0
+        self._pattern = split_share(pattern)[1]
+        self._log = log
+        self._guard = threading.Lock()
+
+    def wants(self, topic: str) -> bool:
+        return matches(self._pattern, topic)
+
+    def write(self, parts: Sequence[Part], deliveries: Sequence[Delivery] = ()) -> None:
+        """All parts, and of the deliveries what is new, in one commit. Raises what writing a log
+        does, `LogFull` among it; then nothing is written."""
+        with self._guard:
+            wanted = [*parts, *needed(deliveries, self._log.last_epoch)]
+            for part in wanted:
+                self._log.append(part.records, part.source, part.epoch, part.arrival)
+            self._log.commit()
+            self.messages += sum(len(part.records) for part in wanted)
+            self.bytes += sum(len(payload) for part in wanted for _, payload in part.records)
+
+    def persist(
+        self, parts: Sequence[Part], deliveries: Sequence[Delivery], stop: threading.Event
+    ) -> bool:
+        """Like `write`, and waits for space where there is none. False when it is to end."""
+        while True:
+            try:
+                self.write(parts, deliveries)
+                return True
+            except LogFull as error:
+                self.state = f"no space: {error}"
+                if stop.wait(_RETRY_SECONDS):
+                    return False
+
+    def close(self) -> None:
+        with self._guard:
+            self._log.close()
+
+
+class BadLinks:
+    """What came by a link and cannot be read: counted, and kept in a log for people to look at.
+
+    It never stops the intake: what cannot be kept is only counted.
+    """
+
+    def __init__(self, logs: SiteLog) -> None:
+        self.count = 0
+        self._logs = logs
+        self._log: LogWriter | None = None
+        self._guard = threading.Lock()
+
+    def keep(self, rejected: Sequence[Rejected]) -> None:
+        if not rejected:
+            return
+        with self._guard:
+            self.count += len(rejected)
+            with contextlib.suppress(LogError):
+                self._log = self._log or self._logs.writer(BAD_LOG)
+                self._log.append([(bad.topic, bad.payload) for bad in rejected])
+                self._log.commit()
+
+    def close(self) -> None:
+        with self._guard:
+            if self._log is not None:
+                self._log.close()
+                self._log = None

@@ -1,0 +1,238 @@
+"""A log on its way to a broker, in order: record by record, or in batches for another site.
+
+The position of a log moves on when the broker has confirmed everything before it, so nothing is
+left out after a restart; what was sent and not yet noted when the process died is sent again. Who
+gets batches recognises that.
+
+What there is is sent at once: alone when little comes, in large batches when there is more. Several
+batches are under way at a time, but only one until the broker has taken one: a broker that refuses
+for some time must not take a batch behind one that it refused, as that would look like the past.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fogline.broker import Broker, BrokerError, BrokerTimeoutError, Message, Ticket, TopicError
+from fogline.broker.topics import check_topic
+from fogline.links.batch import PREFIX, encode, grouped, pieces_of
+from fogline.links.identity import number_of
+from fogline.links.starting import starting_position
+from fogline.log import Frame, LogError, SiteLog, get_position, set_position
+from fogline.log.frames import MAX_PAYLOAD, BadFrame
+
+PUBLISHER = "publisher"
+READ_BYTES = 256 << 10
+MOST_TICKETS = 16
+_RETRY_SECONDS = 1.0
+_CONFIRM_SECONDS = 60.0
+
+
+# ── how records become messages ──────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Messages, how many records they hold, and how many cannot be sent at all."""
+
+    messages: list[Message]
+    records: int
+    left_out: int = 0
+
+
+Packing = Callable[[list[Frame]], Packed]
+
+
+def plain(frames: list[Frame]) -> Packed:
+    """Every record on its own topic."""
+    records = [record for frame in frames for record in _records(frame)]
+    good = {topic for topic in {topic for topic, _ in records} if _can_be_published(topic)}
+    messages = [Message(topic, payload) for topic, payload in records if topic in good]
+    return Packed(messages, len(messages), len(records) - len(messages))
+
+
+def renamed(topic: str) -> Packing:
+    """Every record on one topic."""
+
+    def pack(frames: list[Frame]) -> Packed:
+        messages = [Message(topic, payload) for frame in frames for _, payload in _records(frame)]
+        return Packed(messages, len(messages))
+
+    return pack
+
+
+def batched(folder: Path, topic: str) -> Packing:
+    """Batches of the log in `folder`, for the logs of `topic` at the other side."""
+
+    def pack(frames: list[Frame]) -> Packed:
+        origin = number_of(folder)
+        messages, records, left_out = [], 0, 0
+        for group in grouped(pieces_of(frames)):
+            count = sum(len(piece.payloads) for piece in group)
+            payload = encode(origin, group)
+            if len(payload) > MAX_PAYLOAD:
+                left_out += count
+                continue
+            messages.append(Message(PREFIX + topic, payload))
+            records += count
+        return Packed(messages, records, left_out)
+
+    return pack
+
+
+def _records(frame: Frame) -> Iterable[tuple[str, bytes]]:
+    try:
+        return frame.records()
+    except BadFrame:
+        return ()
+
+
+def _can_be_published(topic: str) -> bool:
+    try:
+        check_topic(topic)
+    except TopicError:
+        return False
+    return True
+
+
+# ── sending ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class Outlet:
+    """One log on its way to one broker, which need not be there yet. For one thread.
+
+    With `begin` a reader without a position begins there, and keeps that; without, at the start.
+    """
+
+    def __init__(
+        self,
+        log: str,
+        logs: SiteLog,
+        broker: Broker,
+        pack: Packing = plain,
+        reader: str = PUBLISHER,
+        begin: str = "",
+    ) -> None:
+        self.log = log
+        self.messages = 0
+        """Records that were sent, again where they were sent again."""
+        self.left_out = 0
+        self.problem = ""
+        self._folder = logs.folder(log)
+        self._name = reader
+        self._reader = logs.reader(log, skip_damage=True)
+        self._broker = broker
+        self._pack = pack
+        if begin:
+            self._position = starting_position(logs, log, reader, begin)
+        else:
+            self._position = get_position(self._folder, reader) or 0
+        self._confirmed = self._noted = self._position
+        self._open: deque[tuple[Ticket, int]] = deque()
+        self._ready: tuple[Packed, int] | None = None
+        self._window = 1
+        self._due = 0.0
+
+    @property
+    def lag(self) -> int:
+        """Bytes of the log that the broker has not confirmed."""
+        return max(0, self._reader.committed() - self._confirmed)
+
+    @property
+    def state(self) -> str:
+        if self.problem:
+            return self.problem
+        return "running" if self._broker.connected else f"disconnected: {self._broker.problem}"
+
+    def forward(self) -> bool:
+        """Sends what is there, without waiting; whether there was anything."""
+        self.settle()
+        if not self._may_send() or not (self._ready or self._load()):
+            return False
+        return self._hand_over()
+
+    def settle(self) -> bool:
+        """Looks at what was confirmed; whether nothing is under way any more."""
+        while self._open and self._open[0][0].done:
+            ticket, position = self._open.popleft()
+            try:
+                ticket.wait(0)
+            except BrokerError as error:
+                self._fail(error)
+                break
+            self._confirmed, self._window = position, MOST_TICKETS
+            self.problem = ""
+        return not self._open
+
+    def move(self, broker: Broker) -> None:
+        """Goes on with another connection: what is not confirmed is sent there."""
+        self._broker = broker
+        self._rewind()
+
+    def note(self) -> None:
+        """Keeps the position that the broker has confirmed."""
+        self.settle()
+        if self._confirmed == self._noted or not self._folder.exists():
+            return
+        try:
+            set_position(self._folder, self._name, self._confirmed)
+            self._noted = self._confirmed
+        except LogError as error:
+            self.problem = f"cannot note how far it is sent: {error}"
+
+    def finish(self, seconds: float = _CONFIRM_SECONDS) -> None:
+        """Waits for what is under way; raises `BrokerError` when it is not confirmed in time."""
+        deadline = time.monotonic() + seconds
+        try:
+            for ticket, _ in self._open:
+                ticket.wait(max(0.0, deadline - time.monotonic()))
+        finally:
+            self.note()
+
+    def close(self) -> None:
+        """Forgets what is under way."""
+        self._open.clear()
+        self._reader.close()
+
+    def _may_send(self) -> bool:
+        ready = self._broker.connected and len(self._open) < self._window
+        return ready and (not self._due or time.monotonic() >= self._due)
+
+    def _load(self) -> bool:
+        if self._reader.committed() <= self._position:
+            return False
+        frames, position = self._reader.frames(self._position, READ_BYTES)
+        self._ready = (self._pack(frames), position)
+        return True
+
+    def _hand_over(self) -> bool:
+        assert self._ready is not None
+        packed, position = self._ready
+        try:
+            ticket = self._broker.publish(packed.messages, timeout=0)
+        except BrokerTimeoutError:
+            return False
+        except BrokerError as error:
+            self._fail(error)
+            return False
+        self._open.append((ticket, position))
+        self._position, self._ready = position, None
+        self.messages += packed.records
+        self.left_out += packed.left_out
+        return True
+
+    def _fail(self, error: BrokerError) -> None:
+        """Once more in a moment, from what was confirmed on."""
+        self.problem = f"cannot send: {error}"
+        self._rewind()
+        self._due = time.monotonic() + _RETRY_SECONDS
+
+    def _rewind(self) -> None:
+        self._window = 1
+        self._open.clear()
+        self._ready = None
+        self._position = self._confirmed

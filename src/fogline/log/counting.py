@@ -1,0 +1,60 @@
+"""How many records a log has been given, without reading them."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from fogline.log import disk
+from fogline.log.frames import BadFrame
+from fogline.log.reader import LogReader
+from fogline.log.segments import heads, list_segments, locate
+
+_NOTE_RECORDS = 10_000
+
+
+class RecordCounter:
+    """Counts by the heads of frames, and keeps the count in a file so that it survives retention
+    and need not begin again. The file may lag, never lead."""
+
+    def __init__(self, folder: Path, note: Path) -> None:
+        self.records = 0
+        self._folder = folder
+        self._note = note
+        self._position = 0
+        self._noted = 0
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            position, records = note.read_text(encoding="ascii").split()
+            self._position, self.records = int(position), int(records)
+            self._noted = self.records
+        self._reader = LogReader(folder)
+
+    def update(self) -> int:
+        """The records committed so far."""
+        end = self._reader.committed() if self._folder.exists() else 0
+        if end > self._position:
+            with contextlib.suppress(FileNotFoundError):
+                self._count(end)
+        if self.records - self._noted >= _NOTE_RECORDS:
+            self.note()
+        return self.records
+
+    def note(self) -> None:
+        self._note.parent.mkdir(parents=True, exist_ok=True)
+        disk.replace(self._note, f"{self._position} {self.records}\n")
+        self._noted = self.records
+
+    def _count(self, end: int) -> None:
+        segments = list_segments(self._folder)
+        for index in range(max(locate(segments, self._position), 0), len(segments)):
+            segment = segments[index]
+            stop = segments[index + 1].first if index + 1 < len(segments) else end
+            stop = min(stop, end)
+            with contextlib.suppress(BadFrame):
+                for frame in heads(segment, max(segment.frames, self._position), stop):
+                    self.records += frame.count
+            self._position = max(self._position, stop)
+
+    def close(self) -> None:
+        self.note()
+        self._reader.close()

@@ -1,0 +1,83 @@
+"""What a reader of a stream must be told, whoever reads it: the connector's source or a gateway.
+
+The options are those of docs/design/execution.md; they say what to decode and what to leave out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fogline.model.streams import INSIGHT, NUMBER, StreamSource
+from fogline.plan.expressions import Field
+from fogline.plan.operators import Scan
+from fogline.plan.partials import FRACTION
+from fogline.plan.rules.prune_columns import HASH
+
+
+def physical_columns(scans: tuple[Scan, ...]) -> dict[Field, str]:
+    """The column of every field that some scan is asked for."""
+    wanted = dict.fromkeys(f for scan in scans for f in scan.columns or ())
+    return {f: f.name if f.name.startswith("_") else f"c{i}" for i, f in enumerate(wanted)}
+
+
+def stream_options(
+    scan: Scan,
+    columns: Mapping[Field, str],
+    pushed: dict[str, Any] | None,
+    form: str | None = None,
+) -> dict[str, str]:
+    """The options that follow from the plan alone; `form` replaces the stream's own format."""
+    stream = scan.stream
+    options = {
+        "format": form or stream.format,
+        "stream": stream.name,
+        "fields": json.dumps([_asked(f, columns[f]) for f in scan.columns or ()]),
+    }
+    if options["format"] == INSIGHT:
+        return options | _result_options(scan, columns, pushed)
+    named = {
+        "time": stream.time_field,
+        "entity": stream.entity_field,
+        "metricField": stream.metric_field,
+        "valueField": stream.value_field,
+    }
+    options |= {key: value for key, value in named.items() if value}
+    options |= _declared_header(stream, options["format"])
+    if pushed:
+        options["filter"] = json.dumps(pushed)
+    if scan.sampling and scan.sampling.fraction:
+        options["sample"] = repr(scan.sampling.fraction)
+    return options
+
+
+def _result_options(
+    scan: Scan, columns: Mapping[Field, str], pushed: dict[str, Any] | None
+) -> dict[str, str]:
+    """Results of an insight as records: they belong to the interval that their window closes."""
+    asked = [_asked(f, columns[f]) for f in scan.columns or ()]
+    paths = [a | {"from": _result_path(a["from"])} if "from" in a else a for a in asked]
+    options = {"format": "json", "fields": json.dumps(paths), "time": "window.end"}
+    return options | {"timeShift": "-1"} | ({"filter": json.dumps(pushed)} if pushed else {})
+
+
+def _result_path(name: str) -> str:
+    return name if name in ("value", "count") else f"keys.{name}"
+
+
+def _declared_header(stream: StreamSource, form: str) -> dict[str, str]:
+    declared = stream.parameter("header")
+    if form != "csv" or declared is None:
+        return {}
+    return {"header": json.dumps([name.strip() for name in str(declared).split(",")])}
+
+
+def _asked(wanted: Field, column: str) -> dict[str, Any]:
+    if wanted == HASH:
+        return {"name": "_hash", "type": "long"}
+    if wanted == FRACTION:
+        return {"name": "_fraction", "type": "double"}
+    kind = "double" if wanted.type == NUMBER else "string"
+    asked: dict[str, Any] = {"name": column, "type": kind, "from": wanted.name}
+    return asked | ({"metric": True} if wanted.metric else {})

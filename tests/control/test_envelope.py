@@ -1,0 +1,237 @@
+"""Whatever the bytes are, they are read or refused with a DataError."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fogline.control import topics
+from fogline.control.announcements import Birth, Status, status_payload
+from fogline.control.envelope import Answer, Request
+from fogline.control.payload import LARGEST, write_object
+from fogline.errors import DataError
+from fogline.model.nodes import GONE, ONLINE, Link, Node, Observed
+
+ASK: dict[str, Any] = {
+    "id": "1",
+    "op": "install",
+    "body": {"a": [1, 2.5, None, "ü"]},
+    "deadline": 1e9,
+    "answer": "fogline/answers/c",
+}
+BORN: dict[str, Any] = {"state": "online", "instance": "i", "node": {"name": "a", "kind": "site"}}
+
+DECODERS: list[Callable[[bytes], object]] = [
+    Request.decode,
+    Answer.decode,
+    lambda payload: Birth.decode(payload, "a"),
+    Status.decode,
+]
+
+HOSTILE = {
+    "empty": b"",
+    "half": b'{"id": "1", "op',
+    "no text": b"\xff\xfe\x00",
+    "utf-16": '{"id": "1"}'.encode("utf-16"),
+    "list": b"[1, 2]",
+    "number": b"7",
+    "null": b"null",
+    "deep lists": b"[" * 10_000 + b"]" * 10_000,
+    "deep objects": b'{"body":' * 10_000 + b"{}" + b"}" * 10_000,
+    "deep inside": b'{"id": "1", "ok": true, "body": {"a": '
+    + b"[" * 10_000
+    + b"]" * 10_000
+    + b"}}",
+    "huge": b'{"id": "' + b"a" * (10 << 20) + b'"}',
+    "huge rubbish": b"\0" * (10 << 20),
+    "nan": b'{"id": "1", "ok": true, "body": {"a": NaN}, "at": NaN, "deadline": NaN}',
+    "infinite": b'{"id": "1", "ok": true, "body": {"a": -Infinity}}',
+    "too large": b'{"id": "1", "ok": true, "body": {"a": 1e999}}',
+    "many digits": b'{"id": "1", "ok": true, "body": {"a": ' + b"9" * 5000 + b"}}",
+    "duplicate ids": b'{"id": "1", "id": "2", "ok": true}',
+    "two objects": b'{"id": "1", "ok": true}{"id": "2", "ok": true}',
+}
+
+
+@pytest.mark.parametrize("decode", DECODERS, ids=["request", "answer", "birth", "status"])
+@pytest.mark.parametrize("payload", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_bytes_are_refused(decode: Callable[[bytes], object], payload: bytes) -> None:
+    with pytest.raises(DataError):
+        decode(payload)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("id", None),
+        ("id", ""),
+        ("id", 1),
+        ("id", "x" * 201),
+        ("op", ["install"]),
+        ("op", ""),
+        ("body", None),
+        ("body", [1]),
+        ("deadline", "soon"),
+        ("deadline", True),
+        ("deadline", None),
+        ("deadline", 10**400),
+        ("answer", None),
+        ("answer", "fogline/answers/"),
+        ("answer", "fogline/answers/+"),
+        ("answer", "fogline/answers/a/b"),
+        ("answer", "fogline/answers/\ud800"),
+        ("answer", "fogline/nodes/x/do"),
+        ("answer", "somewhere"),
+    ],
+)
+def test_a_wrong_field_of_a_request_is_refused(key: str, value: object) -> None:
+    with pytest.raises(DataError):
+        Request.decode(json.dumps(ASK | {key: value}).encode())
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"id": "1"},
+        {"id": "1", "ok": 1},
+        {"id": "1", "ok": "true"},
+        {"id": "1", "ok": True, "body": 3},
+        {"id": "1", "ok": False},
+        {"id": "1", "ok": False, "error": ""},
+        {"id": "1", "ok": False, "error": ["no"]},
+        {"id": "1", "ok": False, "error": "no", "hint": None},
+        {"ok": True},
+    ],
+)
+def test_a_wrong_answer_is_refused(told: dict[str, Any]) -> None:
+    with pytest.raises(DataError):
+        Answer.decode(json.dumps(told).encode())
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"state": "silent"},
+        {"state": 1},
+        {"instance": ""},
+        {"instance": "x" * 65},
+        {"node": None},
+        {"node": {"name": "b", "kind": "site"}},
+        {"node": {"name": "a", "kind": "castle"}},
+        {"node": {"name": "a", "kind": "site", "cores": "many"}},
+        {"node": {"name": "a", "kind": "site", "cores": [1]}},
+        {"node": {"name": "a", "kind": "site", "latitude": {}}},
+        {"node": {"name": "a", "kind": "site", "latitude": 10**400}},
+        {"node": {"name": "a", "kind": "site", "labels": [1, 2]}},
+        {"node": {"name": ["a"], "kind": "site"}},
+    ],
+)
+def test_a_wrong_birth_is_refused(more: dict[str, Any]) -> None:
+    with pytest.raises(DataError):
+        Birth.decode(json.dumps(BORN | more).encode(), "a")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"at": "now"},
+        {"instance": 5},
+        {"jobs": {}},
+        {"jobs": [1]},
+        {"jobs": [{"job": 1}]},
+        {"jobs": [{"job": "a", "runs": 3}]},
+        {"jobs": [{"job": "a", "state": 3}]},
+        {"jobs": [{"job": "a", "records_in": "3"}]},
+        {"jobs": [{"job": "a", "records_in": True}]},
+        {"jobs": [{"job": "a", "more": []}]},
+        {"links": []},
+        {"links": {"b": 1}},
+        {"links": {"b": {"latency_ms": "1"}}},
+        {"links": {"b": {"latency_ms": 1, "mbit_s": "fast"}}},
+    ],
+)
+def test_a_wrong_status_is_refused(more: dict[str, Any]) -> None:
+    with pytest.raises(DataError):
+        Status.decode(json.dumps({"at": 1, "instance": "i"} | more).encode())
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes(payload: bytes) -> None:
+    for decode in DECODERS:
+        with pytest.raises(DataError):
+            decode(payload)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+KEYS = st.sampled_from([*ASK, *BORN, "ok", "error", "hint", "at", "jobs", "links", "job", "name"])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.dictionaries(KEYS, JSON | st.dictionaries(KEYS, JSON) | st.lists(JSON)))
+def test_any_object_is_read_or_refused(content: dict[str, Any]) -> None:
+    payload = json.dumps(content).encode()
+    for decode in DECODERS:
+        try:
+            decode(payload)
+        except DataError:
+            continue
+
+
+# ── what is right ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_requests_and_answers_come_back_as_they_were() -> None:
+    request = Request("1", "install", {"a": {"b": [1, "ü", None]}}, 5.5, "fogline/answers/c")
+    assert Request.decode(request.encode()) == request
+    for answer in (Answer("1", body={"a": 1}), Answer.failed("1", "no", "do"), Answer("2")):
+        assert Answer.decode(answer.encode()) == answer
+
+
+def test_unknown_fields_are_ignored() -> None:
+    assert Request.decode(json.dumps(ASK | {"later": 1}).encode()).op == "install"
+
+
+def test_births_and_statuses_come_back_as_they_were() -> None:
+    birth = Birth(GONE, "i", Node("a", "gateway", site="b", latitude=1.5, labels={"x": "y"}))
+    assert Birth.decode(birth.encode(), "a") == birth
+    job = Observed("j", "v", "running", runs=("r",), records_in=3)
+    told = {"jobs": [job.as_json()], "links": {"b": {"latency_ms": 2}}}
+    status = Status.decode(write_object(status_payload(1.0, "i", told)))
+    assert status == Status(1.0, "i", {"j": job}, {"b": Link(2.0)})
+
+
+def test_what_nobody_could_read_is_not_written() -> None:
+    for body in ({"a": math.nan}, {"a": object()}, {"a": "x" * LARGEST}):
+        with pytest.raises(DataError):
+            Answer("1", body=body).encode()
+    loop: dict[str, Any] = {}
+    loop["loop"] = loop
+    with pytest.raises(DataError):
+        Answer("1", body=loop).encode()
+
+
+def test_the_error_of_an_answer_may_be_long() -> None:
+    answer = Answer.failed("1", "x" * 10_000_000, "y" * 10_000_000)
+    assert Answer.decode(answer.encode()) == answer
+    assert Answer.failed("1", "").error
+
+
+def test_topics() -> None:
+    assert topics.birth("a b") == "fogline/nodes/a b/birth"
+    assert topics.told("fogline/nodes/a/status") == ("a", "status")
+    assert topics.told("x/fogline/nodes/a/status") == ("", "")
+    assert topics.told("fogline/coordinator/do") == ("", "")
+    for name in ("", "a/b", "+", "#", "$SYS", "a\0", "x" * 121):
+        with pytest.raises(DataError):
+            topics.do(name)
+    assert Birth(ONLINE, "i", Node("a", "site")).state == ONLINE

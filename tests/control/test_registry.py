@@ -1,0 +1,167 @@
+"""The registry and the rivals, with times made up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fogline.control import SILENT_SECONDS, Registry
+from fogline.control.announcements import Birth, status_payload
+from fogline.control.payload import write_object
+from fogline.control.rivals import Rivals, new_instance
+from fogline.model.nodes import GONE, ONLINE, SILENT, Node, Observed
+
+
+def born(state: str = ONLINE, instance: str = "1", **more: Any) -> bytes:
+    return Birth(state, instance, Node("a", "site", **more)).encode()
+
+
+def told(instance: str = "1", *jobs: str) -> bytes:
+    observed = [Observed(job, "v", "running").as_json() for job in jobs]
+    return write_object(status_payload(0.0, instance, {"jobs": observed}))
+
+
+def test_a_node_is_online_from_its_birth_until_it_is_gone() -> None:
+    registry = Registry()
+    assert registry.note_birth("a", born(cores=2), 100.0)
+    view = registry.views(101.0)["a"]
+    assert (view.state, view.since, view.node.cores) == (ONLINE, 100.0, 2)
+    assert registry.note_birth("a", born(GONE, cores=2), 102.0)
+    view = registry.views(500.0)["a"]
+    assert (view.state, view.since) == (GONE, 102.0)
+
+
+def test_a_birth_told_again_changes_nothing_but_when_it_was_told() -> None:
+    registry = Registry()
+    registry.note_birth("a", born(), 100.0)
+    assert not registry.note_birth("a", born(), 105.0)
+    view = registry.views(106.0)["a"]
+    assert (view.since, view.told) == (100.0, 105.0)
+    assert registry.note_birth("a", born(cores=3), 106.0)
+    assert registry.views(106.0)["a"].since == 100.0
+
+
+def test_who_comes_back_has_a_new_since() -> None:
+    registry = Registry()
+    registry.note_birth("a", born(), 100.0)
+    registry.note_birth("a", born(GONE), 110.0)
+    registry.note_birth("a", born(), 120.0)
+    assert registry.views(121.0)["a"].since == 120.0
+    registry.note_birth("a", born(instance="2"), 130.0)
+    view = registry.views(131.0)["a"]
+    assert (view.state, view.since) == (ONLINE, 130.0)
+
+
+def test_online_without_a_status_for_a_while_is_silent() -> None:
+    registry = Registry()
+    registry.note_birth("a", born(), 100.0)
+    assert registry.views(107.9)["a"].state == ONLINE
+    assert registry.views(108.0)["a"].state == SILENT
+    registry.note_status("a", told(), 107.0)
+    assert registry.views(114.0)["a"].online
+    view = registry.views(120.0)["a"]
+    assert (view.state, view.since, view.told) == (SILENT, 107.0 + SILENT_SECONDS, 107.0)
+
+
+def test_a_birth_alone_does_not_end_the_silence_but_a_status_does() -> None:
+    registry = Registry()
+    registry.note_birth("a", born(), 100.0)
+    registry.note_birth("a", born(), 120.0)
+    assert registry.states(121.0) == {"a": SILENT}
+    assert registry.note_status("a", told(), 122.0)
+    view = registry.views(123.0)["a"]
+    assert (view.state, view.since) == (ONLINE, 122.0)
+
+
+def test_the_gone_are_not_silent() -> None:
+    registry = Registry()
+    registry.note_birth("a", born(GONE), 100.0)
+    assert registry.states(1000.0) == {"a": GONE}
+
+
+def test_a_status_is_that_of_its_instance_only() -> None:
+    registry = Registry()
+    assert not registry.note_status("a", told("1", "x"), 99.0)
+    assert registry.views(99.0) == {}
+    registry.note_birth("a", born(), 100.0)
+    assert set(registry.views(100.0)["a"].jobs) == {"x"}
+    registry.note_birth("a", born(instance="2"), 110.0)
+    assert registry.views(110.0)["a"].jobs == {}
+    assert registry.note_status("a", told("2", "y"), 111.0)
+    assert not registry.note_status("a", told("1", "x"), 112.0)
+    assert set(registry.views(112.0)["a"].jobs) == {"y"}
+
+
+def test_the_same_status_again_is_no_news() -> None:
+    registry = Registry()
+    registry.note_birth("a", born(), 100.0)
+    assert registry.note_status("a", told("1", "x"), 101.0)
+    assert not registry.note_status("a", told("1", "x"), 103.0)
+    assert registry.note_status("a", told("1", "x", "y"), 105.0)
+    assert registry.views(105.0)["a"].told == 105.0
+
+
+def test_the_will_of_another_start_does_not_count() -> None:
+    registry = Registry()
+    registry.note_birth("a", born(instance="2"), 100.0)
+    assert not registry.note_birth("a", born(GONE, "1"), 101.0)
+    assert registry.states(101.0) == {"a": ONLINE}
+
+
+def test_a_bad_payload_changes_nothing_and_is_counted() -> None:
+    registry = Registry()
+    registry.note_birth("a", born(), 100.0)
+    registry.note_status("a", told("1", "x"), 101.0)
+    before = registry.views(102.0)
+    for payload in (b"{", b"[]", b"{}", b"[" * 10_000, born().replace(b'"a"', b'"b"')):
+        assert not registry.note_birth("a", payload, 102.0)
+    assert not registry.note_status("a", b'{"at": 1}', 102.0)
+    assert registry.views(102.0) == before
+    assert registry.bad == 6
+
+
+def test_the_forgotten_are_known_again_when_they_tell() -> None:
+    registry = Registry()
+    registry.note_birth("a", born(), 100.0)
+    assert registry.note_birth("a", b"", 101.0)
+    assert registry.views(101.0) == {}
+    assert not registry.forget("a")
+    assert registry.note_birth("a", born(), 102.0)
+    assert registry.views(102.0)["a"].since == 102.0
+
+
+# ── two nodes of one name ────────────────────────────────────────────────────────────────────────
+
+
+def of(instance: str, state: str = ONLINE) -> Birth:
+    return Birth(state, instance, Node("a", "site"))
+
+
+def test_the_later_one_gives_way_and_both_say_so() -> None:
+    first, second = Rivals("a", "1", 25.0), Rivals("a", "2", 25.0)
+    first.note(of("2"), 0.0)
+    second.note(of("1"), 0.0)
+    assert not first.yields(1.0)
+    assert second.yields(1.0)
+    assert "another node is called a" in first.problem(1.0)
+    assert "another node is called a" in second.problem(1.0)
+
+
+def test_it_is_over_when_the_other_is_gone_or_not_heard_for_long() -> None:
+    rivals = Rivals("a", "5", 25.0)
+    rivals.note(of("1"), 0.0)
+    rivals.note(of("2", GONE), 1.0)
+    rivals.note(of("9"), 1.0)
+    rivals.note(of("5"), 1.0)
+    assert rivals.yields(24.0)
+    assert not rivals.yields(25.0)
+    rivals.note(of("1"), 30.0)
+    rivals.note(of("1", GONE), 31.0)
+    assert not rivals.yields(31.0)
+    assert rivals.problem(31.0) == ""
+
+
+def test_instances_sort_by_their_start() -> None:
+    made = [new_instance() for _ in range(50)]
+    assert len(set(made)) == 50
+    assert [name[:12] for name in made] == sorted(name[:12] for name in made)
+    assert all(name.isalnum() for name in made)

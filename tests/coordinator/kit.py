@@ -1,0 +1,180 @@
+"""What the coordinator's tests share: made-up nodes, pipelines and a way to wait."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from fogline.coordinator.compiling import DeployCompiler
+from fogline.coordinator.loop import Loop
+from fogline.coordinator.packages import Packages
+from fogline.coordinator.planner import Nodes, Planner
+from fogline.coordinator.service import Parts, Service
+from fogline.coordinator.state import Event
+from fogline.coordinator.store import Store
+from fogline.errors import FoglineError
+from fogline.model.jobs import Assignment, Job, Pipeline, Place, Query, Steps
+from fogline.model.nodes import ONLINE, SITE, Node, NodeView, Observed
+
+CODE = "def clean(records):\n    return records\n"
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.005)
+
+
+def chain(name: str, jobs: int, node: str = "north", prefix: str = "job") -> Pipeline:
+    """Jobs that read what the one before writes."""
+    return Pipeline(
+        name,
+        tuple(
+            Job(
+                f"{prefix}-{number}",
+                node,
+                Steps(({"op": "filter", "where": "value > 3"},)),
+                (Place(f"{prefix}/{number}", node),),
+                (Place(f"{prefix}/{number + 1}", node),),
+                {"threshold": number},
+            )
+            for number in range(jobs)
+        ),
+    )
+
+
+def query_job(name: str, text: str) -> Job:
+    return Job(name, "north", Query(text))
+
+
+def composition(jobs: int, site: str = "north", limit: int = 1, prefix: str = "job") -> str:
+    lines = ["jobs:"]
+    for number in range(jobs):
+        lines += [
+            f"- job_name: {prefix}-{number}",
+            f"  site: {site}",
+            "  job_path: clean.py",
+            "  entry: clean:clean",
+            f"  source_topic: {prefix}/{number}",
+            f"  sink_topic: {prefix}/{number + 1}",
+            f"  parameters: {{limit: {limit}}}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+class NoError(FoglineError):
+    """A node's refusal."""
+
+
+class FakeControl:
+    """Nodes in memory that do what they are told, at once or when `answer_all` is called."""
+
+    def __init__(self, *names: str) -> None:
+        self.connected = True
+        self.problem = ""
+        self.refuse: set[str] = set()
+        self.mute: set[str] = set()
+        self.sent: list[tuple[str, str, tuple[str, ...]]] = []
+        self.on_change: Callable[[], None] = lambda: None
+        self._lock = threading.Lock()
+        self._nodes = {
+            name: Node(name, SITE, broker=f"mqtt://{name}.invalid:1883") for name in names
+        }
+        self._states = dict.fromkeys(names, ONLINE)
+        self._jobs: dict[str, dict[str, Observed]] = {name: {} for name in names}
+
+    def views(self) -> Mapping[str, NodeView]:
+        with self._lock:
+            return {
+                name: NodeView(node, self._states[name], 0.0, dict(self._jobs[name]))
+                for name, node in self._nodes.items()
+            }
+
+    def set_state(self, name: str, state: str) -> None:
+        with self._lock:
+            self._states[name] = state
+        self.on_change()
+
+    def observe(self, node: str, observed: Observed) -> None:
+        with self._lock:
+            self._jobs[node][observed.job] = observed
+        self.on_change()
+
+    def send(
+        self, node: str, op: str, body: dict[str, Any], timeout: float
+    ) -> Future[dict[str, Any]]:
+        future: Future[dict[str, Any]] = Future()
+        if op == "logs" and body["job"] not in self.refuse:
+            future.set_result({"lines": [f"{body['job']} says"] * min(body["lines"], 2)})
+            return future
+        items = [Assignment.from_json(item) for item in body.get("assignments", ())]
+        names = tuple(item.job for item in items) or tuple(body.get("jobs", [body.get("job")]))
+        with self._lock:
+            self.sent.append((node, op, names))
+            refused = self.refuse & set(names)
+            if node not in self.mute and not refused:
+                self._obey(node, op, items, names)
+        if node in self.mute:
+            return future
+        if refused:
+            future.set_exception(NoError(f"cannot run {min(refused)}"))
+        else:
+            future.set_result({})
+        self.on_change()
+        return future
+
+    def _obey(self, node: str, op: str, items: list[Assignment], names: tuple[str, ...]) -> None:
+        jobs = self._jobs[node]
+        for item in items:
+            state = "running" if item.running else "stopped"
+            jobs[item.job] = Observed(item.job, item.version, state, runs=("r1",), records_in=7)
+        for name in names if op == "remove" else ():
+            jobs.pop(name, None)
+
+    def refused(self, error: BaseException) -> bool:
+        return isinstance(error, NoError)
+
+    def forget(self, name: str) -> None:
+        with self._lock:
+            for table in (self._nodes, self._states, self._jobs):
+                table.pop(name, None)
+
+    def jobs_at(self, node: str) -> set[str]:
+        return set(self.views()[node].jobs)
+
+
+class Rig:
+    """A coordinator over made-up nodes; `begin` starts its loop."""
+
+    def __init__(self, folder: Path, control: FakeControl, url: str = "") -> None:
+        self.control = control
+        self.events: list[Event] = []
+        self.store = Store(url or f"sqlite:///{folder / 'coordinator.db'}")
+        self.packages = Packages(folder / "packages", self.store, time.time)
+        self.nodes = Nodes(control, self.store)
+        self.planner = Planner(self.store, self.nodes)
+        self.loop = Loop(self.planner, self.nodes, control, self.store, record=self.events.append)
+        control.on_change = self.loop.wake
+        parts = Parts(
+            self.store,
+            self.packages,
+            control,
+            self.nodes,
+            self.planner,
+            self.loop,
+            DeployCompiler(),
+        )
+        self.service = Service(parts)
+
+    def begin(self) -> Rig:
+        self.loop.start()
+        return self
+
+    def end(self) -> None:
+        self.loop.stop()
+        self.store.close()

@@ -1,0 +1,195 @@
+"""Single decisions of the control loop's heart, and their timing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fogline.coordinator.answers import absorb
+from fogline.coordinator.decide import decide, replay
+from fogline.coordinator.state import (
+    DONE,
+    INSTALL,
+    LOST,
+    MOST_JOBS,
+    REFUSED,
+    REMOVE,
+    Answer,
+    Command,
+    Event,
+    Look,
+    Memory,
+    Order,
+    Wanted,
+    wait_seconds,
+)
+from fogline.model.jobs import Assignment, Steps
+from fogline.model.nodes import GONE, ONLINE, SILENT, SITE, Node, NodeView, Observed
+
+ORDER = Order.of({"down": ["up"], "up": []})
+
+
+def want(**nodes: str) -> dict[str, Wanted]:
+    return {job: Wanted.of(node, Assignment(job, "p", Steps(()))) for job, node in nodes.items()}
+
+
+def see(state: str = ONLINE, **jobs: Wanted | None) -> dict[str, NodeView]:
+    """Node `a` with these jobs running; None: some other version."""
+    found = {
+        job: Observed(job, item.version if item else "other", "running")
+        for job, item in jobs.items()
+    }
+    return {"a": NodeView(Node("a", SITE), state, 0.0, found)}
+
+
+def first(
+    wanted: Mapping[str, Wanted], views: Mapping[str, NodeView], order: Order = ORDER
+) -> tuple[Command, Memory]:
+    commands, memory = decide(wanted, views, order, Memory(), 0.0)
+    assert len(commands) == 1
+    return commands[0], memory
+
+
+def test_downstream_goes_first_and_the_rest_when_it_is_confirmed() -> None:
+    wanted = want(up="a", down="a")
+    command, memory = first(wanted, see())
+    assert (command.op, command.jobs) == (INSTALL, ("down",))
+    assert decide(wanted, see(), ORDER, memory, 1.0)[0] == ()
+    memory = absorb(memory, Answer(command.id, "a", 1.0, DONE))
+    (command,), memory = decide(wanted, see(), ORDER, memory, 1.0)
+    assert command.jobs == ("up",)
+
+
+def test_upstream_is_removed_first() -> None:
+    command, memory = first({}, see(up=None, down=None))
+    assert (command.op, command.jobs, command.body()) == (REMOVE, ("up",), {"jobs": ["up"]})
+    memory = absorb(memory, Answer(command.id, "a", 1.0, DONE))
+    (command,), _ = decide({}, see(up=None, down=None), ORDER, memory, 1.0)
+    assert command.jobs == ("down",)
+
+
+def test_nothing_to_do() -> None:
+    wanted = want(up="a", down="a")
+    assert decide(wanted, see(ONLINE, **wanted), ORDER, Memory(), 0.0)[0] == ()
+
+
+def test_gone_and_silent_nodes_are_told_nothing() -> None:
+    for state in (GONE, SILENT):
+        assert decide(want(down="a"), see(state, up=None), ORDER, Memory(), 0.0)[0] == ()
+    assert decide(want(down="nowhere"), see(), ORDER, Memory(), 0.0)[0] == ()
+
+
+def test_names_that_were_never_ours_and_local_jobs_stay() -> None:
+    local = Observed("up", "x", "running", more={"local": True})
+    views = {"a": NodeView(Node("a", SITE), ONLINE, 0.0, {"up": local})}
+    assert decide({}, views, ORDER, Memory(), 0.0)[0] == ()
+    assert decide({}, see(stranger=None), ORDER, Memory(), 0.0)[0] == ()
+    assert decide(want(up="a"), views, ORDER, Memory(), 0.0)[0] == ()
+
+
+def test_lost_commands_are_sent_again_later_and_later() -> None:
+    wanted, memory, now = want(down="a"), Memory(seed=3), 0.0
+    waits = []
+    for _ in range(12):
+        commands, memory = decide(wanted, see(), ORDER, memory, now)
+        assert len(commands) == 1
+        memory = absorb(memory, Answer(commands[0].id, "a", now, LOST))
+        waits.append(memory.pauses["a"].until - now)
+        assert decide(wanted, see(), ORDER, memory, now + waits[-1] - 0.01)[0] == ()
+        now += waits[-1]
+    assert 0.25 <= waits[0] <= 0.5
+    assert all(15 <= wait <= 30 for wait in waits[-3:])
+    assert len(set(waits)) == len(waits)
+
+
+def test_a_node_that_comes_back_is_told_at_once() -> None:
+    command, memory = first(want(down="a"), see())
+    for _ in range(3):
+        memory = absorb(memory, Answer(command.id, "a", 0.0, LOST))
+    _, memory = decide(want(down="a"), see(GONE), ORDER, memory, 0.1)
+    assert len(decide(want(down="a"), see(), ORDER, memory, 0.1)[0]) == 1
+
+
+def test_after_its_deadline_a_command_is_lost() -> None:
+    command, memory = first(want(down="a"), see())
+    assert command.deadline == 10.0
+    commands, memory = decide(want(down="a"), see(), ORDER, memory, 10.1)
+    assert commands == ()
+    assert "in time" in memory.pauses["a"].problem
+    assert len(decide(want(down="a"), see(), ORDER, memory, 10.7)[0]) == 1
+
+
+def test_an_answer_to_another_command_changes_nothing() -> None:
+    command, memory = first(want(down="a"), see())
+    assert absorb(memory, Answer(command.id + 1, "a", 1.0, DONE)) is memory
+    assert absorb(memory, Answer(command.id, "b", 1.0, DONE)) is memory
+
+
+def test_who_is_to_blame_for_a_refusal_is_found_out() -> None:
+    order = Order.of({"x": [], "y": [], "z": []})
+    wanted = want(x="a", y="a", z="a")
+    command, memory = first(wanted, see(), order)
+    assert command.jobs == ("x", "y", "z")
+    memory = absorb(memory, Answer(command.id, "a", 0.0, REFUSED, "no"))
+    tried = []
+    for _ in range(3):
+        (command,), memory = decide(wanted, see(), order, memory, 0.0)
+        tried.append(command.jobs)
+        bad = command.jobs == ("y",)
+        answer = Answer(command.id, "a", 0.0, REFUSED if bad else DONE, "bad y" if bad else "")
+        memory = absorb(memory, answer)
+    assert tried == [("x",), ("y",), ("z",)]
+    assert memory.problem("a", "y") == "bad y"
+    assert memory.problem("a", "x") == ""
+    assert decide(wanted, see(x=wanted["x"], z=wanted["z"]), order, memory, 2.4)[0] == ()
+    assert decide(wanted, see(x=wanted["x"], z=wanted["z"]), order, memory, 5.1)[0] != ()
+
+
+def test_another_version_of_a_refused_job_is_tried_at_once() -> None:
+    command, memory = first(want(down="a"), see())
+    memory = absorb(memory, Answer(command.id, "a", 0.0, REFUSED, "no"))
+    other = {"down": Wanted.of("a", Assignment("down", "p", Steps(()), parameters={"n": 1}))}
+    assert len(decide(other, see(), ORDER, memory, 0.1)[0]) == 1
+
+
+def test_a_move_copies_confirms_switches_drops() -> None:
+    wanted = want(down="b")
+    views = see(down=None) | {"b": NodeView(Node("b", SITE), ONLINE, 0.0)}
+    command, memory = first(wanted, views)
+    assert (command.node, command.op) == ("b", INSTALL)
+    memory = absorb(memory, Answer(command.id, "b", 0.0, DONE))
+    for state, told in (("starting", 0), ("failed", 0), ("running", 1)):
+        seen = Observed("down", wanted["down"].version, state)
+        views["b"] = NodeView(Node("b", SITE), ONLINE, 0.0, {"down": seen})
+        commands, _ = decide(wanted, views, ORDER, memory, 1.0)
+        assert len(commands) == told
+    assert (commands[0].node, commands[0].op) == ("a", REMOVE)
+
+
+def test_many_nodes_are_told_at_the_same_time_and_many_jobs_in_parts() -> None:
+    nodes = {f"n{n}": NodeView(Node(f"n{n}", SITE), ONLINE, 0.0) for n in range(200)}
+    wanted = want(**{f"j{n}": f"n{n}" for n in range(200)})
+    order = Order.of(dict.fromkeys(wanted, ()))
+    assert len(decide(wanted, nodes, order, Memory(), 0.0)[0]) == 200
+    wanted = want(**{f"j{n}": "a" for n in range(500)})
+    command, _ = first(wanted, see(), Order.of(dict.fromkeys(wanted, ())))
+    assert len(command.jobs) == MOST_JOBS
+
+
+def test_a_log_of_events_makes_the_same_commands() -> None:
+    wanted = want(up="a", down="a")
+    events: list[Event] = [
+        Look(wanted, see(), ORDER, 0.0),
+        Answer(1, "a", 0.1, DONE),
+        Look(wanted, see(), ORDER, 0.2),
+        Answer(2, "a", 0.3, LOST),
+        Look(wanted, see(), ORDER, 0.4),
+        Look(wanted, see(), ORDER, 2.0),
+    ]
+    said, memory = replay(events, Memory(seed=5))
+    assert [command.jobs for command in said] == [("down",), ("up",), ("up",)]
+    assert replay(events, Memory(seed=5)) == (said, memory)
+
+
+def test_waits_differ_between_nodes_and_repeat_for_a_seed() -> None:
+    assert wait_seconds("1/a", 3, 0.5, 30) == wait_seconds("1/a", 3, 0.5, 30)
+    assert wait_seconds("1/a", 3, 0.5, 30) != wait_seconds("1/b", 3, 0.5, 30)

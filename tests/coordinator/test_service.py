@@ -1,0 +1,308 @@
+"""What is asked of a coordinator becomes so at made-up nodes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fogline.coordinator.changes import apply_actions, merged
+from fogline.coordinator.decide import replay
+from fogline.coordinator.errors import ConflictError, NotThereError, StoreError, UnavailableError
+from fogline.coordinator.loop import Loop
+from fogline.coordinator.ports import START, STOP, UNINSTALL, UPDATE, Action
+from fogline.coordinator.state import Memory
+from fogline.errors import DataError, PipelineError
+from fogline.model.nodes import GONE, ONLINE, Observed
+from tests.coordinator.kit import Rig, chain, composition, wait_for
+
+Make = Callable[..., Rig]
+
+
+def put(rig: Rig, text: str, name: str = "p", **more: Any) -> dict[str, Any]:
+    return rig.service.put_pipeline(name, text, "yaml", **more)
+
+
+def states(rig: Rig) -> dict[str, str]:
+    return {job["name"]: job["state"] for job in rig.service.jobs()}
+
+
+def test_a_pipeline_is_put_changed_and_deleted(make_rig: Make) -> None:
+    rig = make_rig().begin()
+    told = put(rig, composition(3))
+    assert (told["changed"], told["revision"], told["empty"]) == (True, 1, False)
+    wait_for(lambda: states(rig) == dict.fromkeys(("job-0", "job-1", "job-2"), "running"))
+    order = [job for _, op, jobs in rig.control.sent for job in jobs if op == "install"]
+    assert order == ["job-2", "job-1", "job-0"]
+
+    sent = len(rig.control.sent)
+    again = put(rig, composition(3))
+    assert (again["changed"], again["revision"], again["empty"]) == (False, 1, True)
+    shown = put(rig, composition(2), dry_run=True)
+    assert (shown["changed"], shown["dry_run"], shown["empty"]) == (False, True, False)
+    assert len(rig.control.sent) == sent
+
+    put(rig, composition(2))
+    wait_for(lambda: rig.control.jobs_at("north") == {"job-0", "job-1"})
+    put(rig, composition(2, site="south"))
+    wait_for(lambda: rig.control.jobs_at("south") == {"job-0", "job-1"})
+    wait_for(lambda: rig.control.jobs_at("north") == set())
+    rig.service.delete_pipeline("p")
+    wait_for(lambda: rig.control.jobs_at("south") == set())
+    with pytest.raises(NotThereError):
+        rig.service.delete_pipeline("p")
+
+
+def test_what_is_wrong_in_a_text_is_told_and_nothing_changes(make_rig: Make) -> None:
+    rig = make_rig()
+    with pytest.raises(PipelineError):
+        put(rig, composition(2, site="nowhere"))
+    with pytest.raises(PipelineError):
+        put(rig, composition(2).replace("clean:clean", "clean:other"))
+    with pytest.raises(DataError):
+        put(rig, composition(1), name="a/b")
+    with pytest.raises(DataError):
+        rig.service.put_pipeline("p", "", "exe")
+    assert rig.service.pipelines() == []
+
+
+def test_a_job_alone_is_a_pipeline_of_one(make_rig: Make) -> None:
+    rig = make_rig().begin()
+    description = {
+        "job_name": "lonely",
+        "site": "north",
+        "job_path": "clean.py",
+        "entry_class": "clean:clean",
+        "source_topic": "in",
+        "sink_topic": "out",
+    }
+    assert rig.service.post_job(description)["changed"]
+    assert not rig.service.post_job(description)["changed"]
+    with pytest.raises(ConflictError):
+        rig.service.post_job({**description, "sink_topic": "other"})
+    wait_for(lambda: rig.service.job("lonely")["state"] == "running")
+    told = rig.service.job("lonely")
+    assert (told["pipeline"], told["node"], told["runs"]) == ("lonely", "north", ["r1"])
+    assert told["records_in"] == 7
+    rig.service.delete_job("lonely")
+    wait_for(lambda: rig.control.jobs_at("north") == set())
+    assert rig.service.pipelines() == []
+    with pytest.raises(NotThereError):
+        rig.service.delete_job("lonely")
+
+
+def test_a_job_is_stopped_started_and_given_parameters(make_rig: Make) -> None:
+    rig = make_rig().begin()
+    put(rig, composition(1))
+    rig.service.patch_job("job-0", {}, False)
+    wait_for(lambda: states(rig) == {"job-0": "stopped"})
+    assert rig.service.patch_job("job-0", {"limit": 9}, True)["parameters"] == {"limit": 9}
+    assert not rig.service.patch_job("job-0", {"limit": 9}, None)["changed"]
+    wait_for(lambda: states(rig) == {"job-0": "running"})
+    assert put(rig, composition(1))["diff"]["counts"] == {"updated": 1}
+    with pytest.raises(NotThereError):
+        rig.service.patch_job("other", {}, True)
+
+
+def test_what_a_job_said(make_rig: Make) -> None:
+    rig = make_rig()
+    put(rig, composition(1))
+    assert rig.service.logs("job-0", 5) == {"lines": ["job-0 says"] * 2}
+    rig.control.refuse.add("job-0")
+    with pytest.raises(UnavailableError, match="cannot run job-0"):
+        rig.service.logs("job-0", 5)
+    rig.control.set_state("north", GONE)
+    with pytest.raises(UnavailableError, match="cannot be asked"):
+        rig.service.logs("job-0", 5)
+
+
+def test_a_full_disk_keeps_nobody_from_being_told(
+    make_rig: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    rig = make_rig()
+    put(rig, composition(1))
+    monkeypatch.setattr(rig.store, "log", full)
+    monkeypatch.setattr(rig.store, "remember_nodes", full)
+    rig.loop.round()
+    assert rig.control.jobs_at("north") == {"job-0"}
+    assert rig.loop.failures == 2
+
+
+def test_a_gone_node_keeps_its_jobs_and_catches_up(make_rig: Make) -> None:
+    rig = make_rig().begin()
+    put(rig, composition(1))
+    wait_for(lambda: states(rig) == {"job-0": "running"})
+    rig.control.set_state("north", GONE)
+    put(rig, composition(1, limit=2))
+    wait_for(lambda: states(rig) == {"job-0": "unreachable"})
+    rig.service.delete_pipeline("p")
+    put(rig, composition(1, prefix="next"))
+    assert rig.control.jobs_at("north") == {"job-0"}
+    rig.control.set_state("north", ONLINE)
+    wait_for(lambda: rig.control.jobs_at("north") == {"next-0"})
+
+
+def test_a_refusal_is_the_jobs_problem_and_stops_nobody_else(make_rig: Make) -> None:
+    rig = make_rig().begin()
+    rig.control.refuse.add("bad-0")
+    put(rig, composition(1, prefix="bad"), "bad")
+    put(rig, composition(1, prefix="good"), "good")
+    wait_for(lambda: states(rig) == {"bad-0": "waiting", "good-0": "running"})
+    wait_for(lambda: "cannot run bad-0" in rig.service.job("bad-0")["problem"])
+
+
+def test_a_job_says_whom_it_waits_for(make_rig: Make) -> None:
+    rig = make_rig().begin()
+    rig.control.refuse.add("job-1")
+    put(rig, composition(2))
+    wait_for(lambda: "cannot run job-1" in rig.service.job("job-1")["problem"])
+    assert rig.service.job("job-0")["problem"].startswith("waits for job-1 at north")
+    assert [jobs for _, _, jobs in rig.control.sent] == [("job-1",)]
+
+
+def test_a_restarted_coordinator_knows_everything_and_does_nothing(make_rig: Make) -> None:
+    rig = make_rig().begin()
+    put(rig, composition(3))
+    wait_for(lambda: set(states(rig).values()) == {"running"})
+    rig.loop.stop()
+    control = rig.control
+    control.forget("south")
+    sent = len(control.sent)
+    again = make_rig(control=control)
+    for _ in range(3):
+        again.loop.round()
+    assert len(control.sent) == sent
+    assert {node["name"]: node["state"] for node in again.service.nodes()} == {
+        "north": ONLINE,
+        "south": GONE,
+    }
+    again.service.delete_pipeline("p")
+    for _ in range(8):
+        again.loop.round()
+    removed = [job for _, op, jobs in control.sent for job in jobs if op == "remove"]
+    assert removed == ["job-0", "job-1", "job-2"]
+    assert again.service.forget_node("south")["forgotten"]
+    with pytest.raises(ConflictError):
+        again.service.forget_node("north")
+
+
+def test_the_order_of_removals_survives_a_restart(make_rig: Make) -> None:
+    rig = make_rig()
+    put(rig, composition(3))
+    for _ in range(6):
+        rig.loop.round()
+    assert rig.control.jobs_at("north") == {"job-0", "job-1", "job-2"}
+    rig.service.delete_pipeline("p")
+    again = make_rig(control=rig.control)
+    for _ in range(8):
+        again.loop.round()
+    removed = [job for _, op, jobs in rig.control.sent for job in jobs if op == "remove"]
+    assert removed == ["job-0", "job-1", "job-2"]
+
+
+def test_own_jobs_of_a_site_are_left_alone(make_rig: Make) -> None:
+    rig = make_rig().begin()
+    rig.control.observe("north", Observed("job-0", "v", "running", more={"local": True}))
+    put(rig, composition(1))
+    wait_for(lambda: "own configuration" in rig.service.job("job-0")["problem"])
+    rig.service.delete_pipeline("p")
+    rig.loop.stop()
+    for _ in range(3):
+        rig.loop.round()
+    assert rig.control.sent == []
+
+
+def test_the_loop_survives_what_fails(make_rig: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = make_rig()
+    whole = rig.control.views
+    monkeypatch.setattr(rig.control, "views", lambda: 1 / 0)
+    rig.begin()
+    wait_for(lambda: rig.loop.failures > 2)
+    monkeypatch.setattr(rig.control, "views", whole)
+    put(rig, composition(1))
+    wait_for(lambda: states(rig) == {"job-0": "running"})
+    wait_for(lambda: rig.service.health()["ok"])
+    assert rig.service.health()["failures"] > 2
+
+
+def test_sending_that_raises_is_tried_again(
+    make_rig: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = make_rig().begin()
+    send, tries = rig.control.send, []
+
+    def fails_first(*arguments: Any) -> Any:
+        tries.append(arguments)
+        if len(tries) < 2:
+            raise OSError("no way")
+        return send(*arguments)
+
+    monkeypatch.setattr(rig.control, "send", fails_first)
+    put(rig, composition(1))
+    wait_for(lambda: states(rig) == {"job-0": "running"})
+    assert len(tries) == 2
+
+
+def test_events_are_told_and_can_be_replayed(make_rig: Make) -> None:
+    rig = make_rig().begin()
+    put(rig, composition(2))
+    wait_for(lambda: set(states(rig).values()) == {"running"})
+    rig.loop.stop()
+    kinds = [event["kind"] for event in rig.service.events()]
+    assert {"pipeline", "node", "sent", "done"} <= set(kinds)
+    said, _ = replay(rig.events, Memory(0))
+    assert [(c.node, c.op, c.jobs) for c in said] == rig.control.sent
+
+
+def test_two_hundred_nodes_at_once(make_rig: Make) -> None:
+    names = [f"node-{number}" for number in range(200)]
+    rig = make_rig(*names)
+    texts = [composition(1, site=name, prefix=name).partition("\n")[2] for name in names]
+    put(rig, "jobs:\n" + "".join(texts))
+    before = time.thread_time()
+    rig.loop.round()
+    assert len(rig.control.sent) == 200
+    assert time.thread_time() - before < 5
+
+
+def test_a_thousand_jobs_are_compared_fast(make_rig: Make) -> None:
+    """In the time of this thread alone: other tests may run beside it."""
+    rig = make_rig()
+    put(rig, composition(1000))
+    before = time.thread_time()
+    told = put(rig, composition(1000, limit=2), dry_run=True)
+    assert time.thread_time() - before < 2
+    assert told["diff"]["counts"] == {"updated": 1000}
+
+
+def test_actions_of_deployment_plans() -> None:
+    old = {"p": chain("p", 2), "q": chain("q", 1, prefix="other")}
+    actions = [
+        Action(UPDATE, "job-0", {"threshold": 5}),
+        Action(STOP, "job-0"),
+        Action(UNINSTALL, "job-1"),
+        Action(STOP, "other-0"),
+        Action(START, "other-0"),
+    ]
+    changed = apply_actions(old, actions)
+    assert list(changed) == ["p"]
+    (job,) = changed["p"].jobs
+    assert (job.parameters, job.running) == ({"threshold": 5}, False)
+    with pytest.raises(NotThereError):
+        apply_actions(old, [Action(STOP, "nobody")])
+    with pytest.raises(DataError):
+        apply_actions(old, [Action("dance", "job-0")])
+    assert merged(old["p"], chain("p", 1)) == old["p"]
+    assert len(merged(None, chain("p", 1)).jobs) == 1
+
+
+def test_a_loop_that_never_began_can_be_stopped(make_rig: Make) -> None:
+    rig = make_rig()
+    assert isinstance(rig.loop, Loop)
+    assert not rig.service.health()["ok"]
+    rig.loop.stop()

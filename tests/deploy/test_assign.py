@@ -1,0 +1,80 @@
+"""Routes: to the log, to another site, to a broker."""
+
+from __future__ import annotations
+
+from fogline.deploy.assign import assignments
+from fogline.model.jobs import Code, Job, Pipeline, Place, Route, Steps
+from tests.deploy.kit import SITES
+
+WORK = Code("m:f", "1", "m.py")
+
+
+def routes(*pipelines: Pipeline) -> dict[str, tuple[Route, ...]]:
+    return {name: told.routes for name, (_, told) in assignments(pipelines, SITES).items()}
+
+
+def job(name: str, node: str, reads: Place, *writes: Place, publish: bool = False) -> Job:
+    return Job(name, node, WORK, (reads,), writes, publish=publish)
+
+
+WRITER = job("w", "a", Place("in", "a"), Place("t", "a"))
+FAR_WRITER = job("f", "a", Place("in", "a"), Place("t", "b"))
+
+
+def test_nobody_reads() -> None:
+    assert routes(Pipeline("p", (WRITER,))) == {"w": (Route("publish", "t"),)}
+    far = routes(Pipeline("p", (FAR_WRITER,)))
+    assert far == {"f": (Route("publish", "t", "mqtt://10.0.0.2:1883"),)}
+
+
+def test_a_reader_at_the_same_site() -> None:
+    reader = job("r", "a", Place("t", "a"))
+    assert routes(Pipeline("p", (WRITER, reader)))["w"] == (Route("log", "t"),)
+
+
+def test_a_reader_of_another_pipeline_counts() -> None:
+    reader = job("r", "a", Place("t", "a"))
+    assert routes(Pipeline("p", (WRITER,)), Pipeline("q", (reader,)))["w"] == (Route("log", "t"),)
+    told = assignments([Pipeline("p", (WRITER,)), Pipeline("q", (reader,))], SITES)
+    assert (told["w"][1].pipeline, told["r"][1].pipeline) == ("p", "q")
+
+
+def test_a_reader_at_another_site() -> None:
+    reader = job("r", "b", Place("t", "b"))
+    link = Route("link", "t", "mqtt://10.0.0.2:1883", "b")
+    assert routes(Pipeline("p", (FAR_WRITER, reader)))["f"] == (link,)
+
+
+def test_a_reader_with_wildcards() -> None:
+    reader = job("r", "b", Place("#", "b"))
+    link = Route("link", "t", "mqtt://10.0.0.2:1883", "b")
+    assert routes(Pipeline("p", (FAR_WRITER, reader)))["f"] == (link,)
+
+
+def test_a_reader_from_afar_needs_the_broker() -> None:
+    near, far = job("n", "a", Place("t", "a")), job("r", "b", Place("t", "a"))
+    pipeline = Pipeline("p", (WRITER, near, far))
+    assert routes(pipeline)["w"] == (Route("publish", "t"),)
+    told = assignments([pipeline], SITES)
+    assert told["n"][1].reads == (Place("t"),)
+    assert told["r"][1].reads == (Place("t", "a", "mqtt://10.0.0.1:1883"),)
+
+
+def test_what_is_published_comes_to_readers_from_the_broker() -> None:
+    writer = job("w", "a", Place("in", "a"), Place("t", "a"), Place("u", "a"), publish=True)
+    reader = job("r", "a", Place("t", "a"))
+    told = routes(Pipeline("p", (writer, reader)))["w"]
+    assert told == (Route("publish", "t"), Route("publish", "u"))
+
+
+def test_a_foreign_broker() -> None:
+    foreign = Place("t", broker="mqtt://10.9.9.9:1883")
+    writer, reader = job("w", "a", Place("in", "a"), foreign), job("r", "b", foreign)
+    told = routes(Pipeline("p", (writer, reader)))
+    assert told["w"] == (Route("publish", "t", "mqtt://10.9.9.9:1883"),)
+
+
+def test_a_gateway_links_to_its_site() -> None:
+    light = Job("g", "gw", Steps(()), (Place("x", "gw"),), (Place("in", "a"),))
+    told = routes(Pipeline("p", (light, WRITER)))
+    assert told["g"] == (Route("link", "in", "mqtt://10.0.0.1:1883", "a"),)

@@ -1,0 +1,318 @@
+"""Whole gateways with brokers in memory: installing, forwarding, a site away, many at once."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fogline.broker import Broker, Message, Options, open_broker
+from fogline.broker.memory import hub
+from fogline.control import ControlClient
+from fogline.errors import DataError
+from fogline.gateway.config import Buffer, Control, GatewayBroker, GatewayConfig
+from fogline.gateway.control import controlled
+from fogline.gateway.gateway import Gateway
+from fogline.gateway.host import Host
+from fogline.links import PREFIX, decode
+from tests.gateway.helpers import BASE, wait_for
+
+_numbers = count()
+
+
+class Site:
+    """The broker of a site, and what comes to it by links, each record once as a site sees it."""
+
+    def __init__(self) -> None:
+        self.name = f"site-{next(_numbers)}"
+        self.url = f"memory://{self.name}"
+        self._broker = open_broker(self.url)
+        self._broker.connect()
+        self._broker.subscribe(PREFIX + "#")
+        self._last: dict[tuple[str, int], int] = {}
+        self.records: dict[str, list[Any]] = {}
+
+    def take(self) -> dict[str, list[Any]]:
+        for message in (batch := self._broker.receive(timeout=0)):
+            topic, link = message.topic.removeprefix(PREFIX), decode(message.payload)
+            for piece in link.pieces:
+                if piece.end > self._last.get((topic, link.origin), -1):
+                    self._last[topic, link.origin] = piece.end
+                    self.records.setdefault(topic, []).extend(map(json.loads, piece.payloads))
+        self._broker.acknowledge(batch)
+        return self.records
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+@pytest.fixture
+def devices() -> Iterator[tuple[str, Broker]]:
+    url = f"memory://devices-{next(_numbers)}"
+    broker = open_broker(url)
+    broker.connect()
+    yield url, broker
+    broker.close()
+
+
+Make = Callable[..., Gateway]
+
+
+@pytest.fixture
+def make(tmp_path: Path, devices: tuple[str, Broker]) -> Iterator[Make]:
+    made: list[Gateway] = []
+
+    def start(**changes: Any) -> Gateway:
+        given = {"gateway": "g", "folder": tmp_path / "g", "broker": GatewayBroker(url=devices[0])}
+        gateway = Gateway(GatewayConfig(**given | changes))
+        gateway.start()
+        made.append(gateway)
+        return gateway
+
+    yield start
+    for gateway in made:
+        gateway.stop()
+
+
+def told(site: Site | None = None, **changes: Any) -> dict[str, Any]:
+    routes = [{"mode": "link", "topic": "up", "broker": site.url, "node": "s"}] if site else []
+    given = {
+        "job": "j", "pipeline": "p", "work": {"steps": [{"op": "filter", "when": "x >= 0"}]},
+        "reads": [{"topic": "d/+"}], "routes": routes, "input": {"time": "time"},
+    }  # fmt: skip
+    return given | changes
+
+
+def send(broker: Broker, first: int, last: int, topic: str = "d/1") -> None:
+    payloads = [json.dumps({"time": BASE + i, "x": i}).encode() for i in range(first, last)]
+    broker.publish([Message(topic, payload) for payload in payloads]).wait(60)
+
+
+def xs(site: Site, topic: str = "up") -> list[int]:
+    return [record["x"] for record in site.take().get(topic, [])]
+
+
+def test_from_device_to_site(make: Make, devices: tuple[str, Broker], site: Site) -> None:
+    gateway = make()
+    gateway.install([told(site)])
+    send(devices[1], -5, 1000)
+    devices[1].publish([Message("d/2", b"broken"), Message("other", b"{}")])
+    assert wait_for(lambda: len(xs(site)) >= 1000)
+    assert xs(site) == list(range(1000))
+    seen = wait_for(lambda: [o for o in gateway.observed() if o.bad])[0]
+    assert (seen.state, seen.records_in, seen.records_out, seen.bad) == ("running", 1005, 1000, 1)
+    assert "bad: not JSON" in gateway.said("j")[-1]
+    wait_for(lambda: gateway.waiting == 0)
+
+
+def test_a_site_that_is_away(make: Make, devices: tuple[str, Broker], site: Site) -> None:
+    gateway = make()
+    gateway.install([told(site)])
+    send(devices[1], 0, 100)
+    wait_for(lambda: len(xs(site)) == 100)
+    hub(site.name).stop()
+    send(devices[1], 100, 600)
+    wait_for(lambda: gateway.observed()[0].records_out == 600)
+    assert gateway.observed()[0].more["waiting_bytes"] > 0
+    assert len(site.records["up"]) == 100
+    hub(site.name).start()
+    send(devices[1], 600, 700)
+    wait_for(lambda: len(xs(site)) >= 700)
+    assert xs(site) == list(range(700))
+
+
+def test_it_goes_on_after_a_restart(make: Make, devices: tuple[str, Broker], site: Site) -> None:
+    gateway = make()
+    gateway.install([told(site)])
+    send(devices[1], 0, 50)
+    wait_for(lambda: len(xs(site)) == 50)
+    gateway.stop()
+    send(devices[1], 50, 100)
+    make()
+    send(devices[1], 100, 150)
+    wait_for(lambda: len(xs(site)) >= 150)
+    assert xs(site) == list(range(150))
+
+
+def test_installing_again_and_again(make: Make, devices: tuple[str, Broker], site: Site) -> None:
+    gateway = make()
+    for _ in range(3):
+        gateway.install([told(site)])
+    send(devices[1], 0, 10)
+    wait_for(lambda: len(xs(site)) == 10)
+    other = Site()
+    gateway.install([told(other)])
+    send(devices[1], 10, 20)
+    wait_for(lambda: len(xs(other)) >= 10)
+    assert xs(other) == list(range(10, 20))
+    changed = {"steps": [{"op": "filter", "when": "x >= 25"}]}
+    gateway.install([told(other, work=changed)])
+    send(devices[1], 20, 30)
+    wait_for(lambda: len(xs(other)) >= 15)
+    assert xs(other)[10:] == list(range(25, 30))
+
+
+def test_removing_forgets(
+    make: Make, devices: tuple[str, Broker], site: Site, tmp_path: Path
+) -> None:
+    gateway = make()
+    gateway.install([told(site), told(site, job="k")])
+    send(devices[1], 0, 10)
+    wait_for(lambda: len(xs(site)) == 20)
+    gateway.remove(["j", "unknown"])
+    assert [o.job for o in gateway.observed()] == ["k"]
+    assert not list((tmp_path / "g").rglob("*out%2Fj*"))
+    with pytest.raises(DataError):
+        gateway.said("j")
+    gateway.install([told(site)])
+    assert {o.job: o.records_in for o in gateway.observed()}["j"] == 0
+
+
+def test_open_windows_are_flushed(make: Make, devices: tuple[str, Broker], site: Site) -> None:
+    gateway = make()
+    steps = [{"op": "aggregate", "window": 3600, "fields": ["x"], "functions": ["sum"]}]
+    gateway.install([told(site, work={"steps": steps})])
+    send(devices[1], 0, 10)
+    wait_for(lambda: gateway.observed()[0].records_in == 10)
+    gateway.flush(["j"])
+    assert wait_for(lambda: site.take().get("up"))[0]["sum_x"] == 45
+
+
+def test_a_full_buffer_stops_intake(make: Make, devices: tuple[str, Broker], site: Site) -> None:
+    gateway = make(buffer=Buffer(megabytes=0.01))
+    gateway.install([told(site)])
+    hub(site.name).stop()
+    sent = 0
+    while "buffer is full" not in gateway.state:
+        send(devices[1], sent, sent + 100)
+        sent += 100
+        assert sent < 100_000
+    seen = gateway.observed()[0].records_in
+    send(devices[1], sent, sent + 3000)
+    hub(site.name).start()
+    wait_for(lambda: len(xs(site)) >= sent + 3000)
+    assert xs(site) == list(range(sent + 3000))
+    assert seen < sent + 3000
+    wait_for(lambda: gateway.state == "running")
+
+
+def test_a_full_buffer_stops_the_own_broker(make: Make, site: Site) -> None:
+    gateway = make(broker=GatewayBroker(), buffer=Buffer(megabytes=0.01))
+    gateway.install([told(site)])
+    device = open_broker(gateway.broker_url, Options("device", retry_longest=0.2, window=20))
+    device.connect()
+    hub(site.name).stop()
+    sender = threading.Thread(target=send, args=(device, 0, 3000))
+    sender.start()
+    wait_for(lambda: "buffer is full" in gateway.state)
+    wait_for(lambda: not device.connected)
+    assert gateway.waiting < 1_000_000
+    hub(site.name).start()
+    wait_for(lambda: len(xs(site)) >= 3000, 60)
+    sender.join(60)
+    assert xs(site) == list(range(3000))
+    device.close()
+
+
+def test_it_takes_from_other_brokers_too(make: Make, site: Site) -> None:
+    url = f"memory://far-{next(_numbers)}"
+    far = open_broker(url)
+    far.connect()
+    gateway = make()
+    gateway.install([told(site, reads=[{"topic": "d/+", "broker": url}])])
+    send(far, 0, 20)
+    wait_for(lambda: len(xs(site)) >= 20)
+    assert xs(site) == list(range(20))
+    far.close()
+
+
+HOSTILE: list[Any] = [
+    None, {}, [None], [{}], [told(work={"entry": "m:f", "package": "", "file": ""})],
+    [told(work={"steps": "abc"})], [told(work={"steps": [1, 2]})], [told(work={"steps": [{}]})],
+    [told(reads=[])], [told(reads=[{"topic": "a/#/b"}])], [told(reads=[{"topic": 3}])],
+    [told(reads=[{"topic": "a"}, {"topic": "b", "broker": "mqtt://h:1"}])],
+    [told(reads=[{"topic": "a", "broker": "http://h"}])], [told(job="a/b")],
+    [told(routes=[{"mode": "log", "topic": "a"}])], [told(routes=[{"mode": "link", "topic": "a"}])],
+    [told(routes=[{"mode": "publish", "topic": "a/+"}])], [told(parameters={"nothing": 1})],
+    [told(input={"format": "cbor"})],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("assignments", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_assignments_are_refused(make: Make, assignments: Any) -> None:
+    gateway = make()
+    with pytest.raises(DataError):
+        gateway.install(assignments)
+    assert gateway.observed() == []
+
+
+def test_all_problems_of_all_jobs_are_told(make: Make) -> None:
+    wrong = [told(job=f"j{i}", work={"steps": [{"op": "filter"}, {"op": "x"}]}) for i in range(3)]
+    with pytest.raises(DataError) as refused:
+        make().install([*wrong, told()])
+    assert str(refused.value).count("step 0") == str(refused.value).count("step 1") == 3
+
+
+def test_under_control(make: Make, devices: tuple[str, Broker], site: Site) -> None:
+    gateway = make(site="north", labels={"floor": "2"})
+    url = f"memory://control-{next(_numbers)}"
+    client = ControlClient(url, {}, lambda: None, "test")
+    client.start()
+    node = controlled(gateway, Control(url))
+    node.start()
+    try:
+        wait_for(lambda: node.connected)
+
+        def ask(op: str, **body: Any) -> dict[str, Any]:
+            return dict(client.send("g", op, body, 10).result())
+
+        ask("install", assignments=[told(site)])
+        send(devices[1], 0, 10)
+        wait_for(lambda: len(xs(site)) == 10)
+        jobs = ask("describe")["jobs"]
+        assert [(j["job"], j["records_out"]) for j in jobs] == [("j", 10)]
+        assert ask("logs", job="j", lines=5)["lines"] == []
+        ask("flush", jobs=["j"])
+        ask("remove", jobs=["j"])
+        assert ask("describe")["jobs"] == []
+        with pytest.raises(Exception, match="step 0"):
+            ask("install", assignments=[told(site, work={"steps": [{"op": "?"}]})])
+    finally:
+        node.close()
+        client.close()
+    described = gateway.describe()
+    assert (described.kind, described.site, described.labels) == (
+        "gateway",
+        "north",
+        {"floor": "2"},
+    )
+
+
+def test_fifty_gateways_in_one_process(
+    tmp_path: Path, devices: tuple[str, Broker], site: Site
+) -> None:
+    broker = GatewayBroker(url=devices[0])
+    config = GatewayConfig(gateway="g", folder=tmp_path, broker=broker, gateways=50)
+    threads = threading.active_count()
+    host = Host(config)
+    host.start()
+    try:
+        for gateway in host.gateways:
+            name = gateway.config.gateway
+            route = {"mode": "link", "topic": f"up/{name}", "broker": site.url, "node": "s"}
+            gateway.install([told(reads=[{"topic": "{gateway}/+"}], routes=[route])])
+        for number in range(50):
+            send(devices[1], number, number + 20, f"g-{number + 1:03}/t")
+        wait_for(lambda: sum(map(len, site.take().values())) >= 1000, 40)
+        for number in range(50):
+            assert xs(site, f"up/g-{number + 1:03}") == list(range(number, number + 20))
+        assert threading.active_count() - threads < 10
+    finally:
+        host.stop()

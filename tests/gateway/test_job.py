@@ -1,0 +1,251 @@
+"""Jobs through crashes: whatever moment they end at, every output is there once, in order."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fogline.gateway.inputs import Input
+from fogline.gateway.job import Job
+from fogline.log import LogFull, LogWriter, SiteLog
+from fogline.model.jobs import Assignment, Place, Steps
+from fogline.model.sites import bad_log, late_log, out_log
+from tests.gateway.helpers import BASE
+
+STEPS = (
+    {"op": "filter", "when": "x != 3"},
+    {"op": "aggregate", "window": 2, "fields": ["x"], "functions": ["sum", "count"], "by": ["k"]},
+)
+
+
+def assignment(**changes: Any) -> Assignment:
+    given_: dict[str, Any] = {
+        "job": "j", "pipeline": "p", "work": Steps(STEPS), "reads": (Place("d/+"),),
+        "input": {"time": "time"},
+    }  # fmt: skip
+    return Assignment(**given_ | changes)
+
+
+class Bench:
+    """An input and a job over it, which can be ended as a crash would end it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.logs = SiteLog(root / "logs", min_free_bytes=0)
+        self.writer = self.logs.writer("in/x")
+        self.assignment = assignment()
+        self.job = self.open()
+
+    def open(self) -> Job:
+        source = Input(self.logs.folder("in/x"), journal=False)
+        self.job = Job(self.assignment, ("d/+",), source, self.logs, self.root / "state.json")
+        return self.job
+
+    def crash(self) -> None:
+        """Nothing is saved; what was not committed is gone."""
+        self.job._close_files()
+        self.open()
+
+    def send(self, contents: list[Any]) -> None:
+        records = [("d/1", c if isinstance(c, bytes) else json.dumps(c).encode()) for c in contents]
+        self.writer.append(records)
+        self.writer.commit()
+
+    def read(self, log: str) -> list[Any]:
+        with self.logs.reader(log) as reader:
+            found: list[Any] = []
+            position = 0
+            while position < reader.committed():
+                records, position = reader.read(position)
+                found += [json.loads(payload) for _, payload in records]
+            return found
+
+    def results(self) -> list[list[Any]]:
+        logs = (out_log("j"), bad_log("j", "stream"), late_log("j", "stream"))
+        return [self.read(log) for log in logs]
+
+    def close(self) -> None:
+        self.job._close_files()
+        self.writer.close()
+
+
+messages = st.lists(
+    st.one_of(
+        st.just(b"broken"),
+        st.fixed_dictionaries(
+            {
+                "time": st.integers(0, 12).map(lambda s: BASE + s * 1000),
+                "x": st.integers(0, 5),
+                "k": st.sampled_from("ab"),
+            }
+        ),
+    ),
+    min_size=1,
+    max_size=5,
+)
+actions = st.lists(
+    st.one_of(
+        messages.map(lambda m: ("send", m)),
+        st.sampled_from(["step", "step", "save", "crash", "fail", "flush"]).map(
+            lambda a: (a, None)
+        ),
+    ),
+    max_size=25,
+)
+
+
+def play(bench: Bench, script: list[tuple[str, Any]], faults: bool) -> list[list[Any]]:
+    """Flushes come at the same place of the input in both runs: only when all of it is read."""
+    for action, content in script:
+        if action == "send":
+            bench.send(content)
+        elif action == "flush":
+            settle(bench)
+            bench.job.flush()
+            bench.job.step()
+        elif not faults:
+            continue
+        elif action == "step":
+            bench.job.step()
+        elif action == "save":
+            bench.job._save(flushing=False)
+        elif action == "crash":
+            bench.crash()
+        else:
+            fail(bench)
+    settle(bench)
+    return bench.results()
+
+
+def settle(bench: Bench) -> None:
+    while bench.job.step():
+        pass
+
+
+def fail(bench: Bench) -> None:
+    """The process ends between the commits of a step: the first log has it, the others do not."""
+    commit, done = LogWriter.commit, []
+
+    def once(writer: LogWriter) -> int:
+        if done:
+            raise KeyboardInterrupt
+        done.append(1)
+        return commit(writer)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LogWriter, "commit", once)
+        try:
+            bench.job.step()
+        except KeyboardInterrupt:
+            bench.crash()
+
+
+@settings(max_examples=40, deadline=None)
+@given(actions)
+def test_every_output_once_whatever_happens(script: list[tuple[str, Any]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        calm, rough = Bench(Path(folder, "calm")), Bench(Path(folder, "rough"))
+        try:
+            wanted = play(calm, script, faults=False)
+            assert play(rough, script, faults=True) == wanted
+            assert rough.job.observed().records_in == calm.job.observed().records_in
+        finally:
+            calm.close()
+            rough.close()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Any:
+    made = Bench(tmp_path)
+    yield made
+    made.close()
+
+
+def reading(second: int, x: int = 1) -> dict[str, Any]:
+    return {"time": BASE + second * 1000, "x": x, "k": "a"}
+
+
+def test_a_crash_in_the_middle_of_a_flush(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.send([reading(0), reading(1)])
+    settle(bench)
+    saves: list[bool] = []
+    save = Job._save
+
+    def dying(job: Job, flushing: bool) -> None:
+        saves.append(flushing)
+        if len(saves) == 2:
+            raise KeyboardInterrupt
+        save(job, flushing)
+
+    monkeypatch.setattr(Job, "_save", dying)
+    bench.job.flush()
+    with pytest.raises(KeyboardInterrupt):
+        bench.job.step()
+    assert saves == [True, False]
+    monkeypatch.undo()
+    bench.crash()
+    settle(bench)
+    assert [r["sum_x"] for r in bench.read(out_log("j"))] == [2]
+
+
+def test_parameters_count_from_where_they_were_given(bench: Bench) -> None:
+    bench.assignment = assignment(
+        work=Steps(({"op": "filter", "when": "x > 0"}, {"op": "sample", "fraction": 1}))
+    )
+    bench.crash()
+    bench.send([reading(i) for i in range(5)])
+    settle(bench)
+    bench.assignment = assignment(work=bench.assignment.work, parameters={"fraction": 0})
+    bench.job.update(bench.assignment)
+    bench.crash()
+    bench.send([reading(i) for i in range(5, 10)])
+    settle(bench)
+    assert len(bench.read(out_log("j"))) == 5
+    assert bench.job.observed().records_in == 10
+
+
+def test_no_space_is_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = LogWriter.commit
+
+    def full(writer: LogWriter) -> int:
+        writer.rollback()
+        raise LogFull("no space left")
+
+    bench.send([reading(0), reading(5)])
+    monkeypatch.setattr(LogWriter, "commit", full)
+    bench.job.step()
+    bench.job.step()
+    assert "no space" in bench.job.observed().problem
+    monkeypatch.setattr(LogWriter, "commit", commit)
+    settle(bench)
+    assert [r["sum_x"] for r in bench.read(out_log("j"))] == [1]
+    assert bench.job.observed().state == "running"
+
+
+def test_a_job_that_is_not_to_run_waits(bench: Bench) -> None:
+    bench.job.update(assignment(running=False))
+    bench.send([reading(0), reading(9)])
+    settle(bench)
+    assert bench.job.observed().state == "stopped"
+    assert bench.job.lag > 0
+    bench.job.update(assignment())
+    settle(bench)
+    assert len(bench.read(out_log("j"))) == 1
+
+
+def test_rejects_are_kept_as_at_a_site(bench: Bench) -> None:
+    bench.send([b"\xff", b"nonsense", reading(9), reading(0), b"{" * 100_000])
+    settle(bench)
+    _, bad, late = bench.results()
+    assert [r["kind"] for r in bad + late] == ["bad"] * 3 + ["late"]
+    assert bad[0]["base64"]
+    assert bad[1]["record"] == "nonsense"
+    assert len(bad[2]["record"]) == 64 << 10
+    assert late[0]["reason"] == "its window was told already"
+    assert bench.job.said
