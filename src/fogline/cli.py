@@ -141,7 +141,7 @@ def agent(config: Path) -> None:
 
 
 @cli.command(cls=Examples, example="fogline demo city --seconds 60")
-@click.argument("name", default="city", type=click.Choice(["city", "taxi", "grid"]))
+@click.argument("name", default="city", type=click.Choice(["city", "taxi", "grid", "traffic"]))
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
@@ -152,14 +152,27 @@ def agent(config: Path) -> None:
     default=1000,
     show_default=True,
     type=click.IntRange(min=1),
-    help="Simulated records a second.",
+    help="Simulated records a second, all devices together.",
 )
+@click.option("--cloud", is_flag=True, help="traffic: all jobs at the cloud site, not at the edge.")
+@click.option("--compare", is_flag=True, help="traffic: the fog variant, then the cloud variant.")
 @as_json
-def demo(name: str, seconds: float | None, rate: int, as_json: bool) -> None:
-    """A worked example over simulated devices, with its insights as they come."""
-    from fogline.commands.demo import run_demo
+def demo(
+    name: str, seconds: float | None, rate: int, cloud: bool, compare: bool, as_json: bool
+) -> None:
+    """A worked example over simulated devices, with its insights as they come.
 
-    run_demo(name, seconds, rate, as_json, settings.load())
+    traffic is about four sites and their coordinator, all on this machine, and counts what each of
+    its 17 jobs does; its last line is JSON.
+    """
+    from fogline.commands.demo import TRAFFIC, run_demo, run_traffic
+
+    if name == TRAFFIC:
+        run_traffic(seconds, rate, cloud, compare, as_json)
+    elif cloud or compare:
+        raise UsageError("--cloud and --compare are for fogline demo traffic")
+    else:
+        run_demo(name, seconds, rate, as_json, settings.load())
 
 
 for command in COMMANDS:

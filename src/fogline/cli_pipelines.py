@@ -136,7 +136,9 @@ def start(name: str, as_json: bool) -> None:
 
 @click.command(cls=Examples, example="fogline logs average --lines 20")
 @click.argument("name")
-@click.option("--lines", default=50, show_default=True, type=click.IntRange(1, 1000))
+@click.option(
+    "--lines", default=50, show_default=True, type=click.IntRange(1, 1000), help="How many."
+)
 @as_json
 def logs(name: str, lines: int, as_json: bool) -> None:
     """Show what the site of a job said about it."""

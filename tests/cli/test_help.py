@@ -13,11 +13,18 @@ import pytest
 from fogline import __version__
 from fogline.cli import cli
 
-COMMANDS = sorted(cli.commands)
+CONTEXT = click.Context(cli)
+COMMANDS = cli.list_commands(CONTEXT)
+
+
+def command_named(name: str) -> click.Command:
+    found = cli.get_command(CONTEXT, name)
+    assert found is not None
+    return found
 
 
 def help_of(name: str) -> str:
-    command = cli.commands[name]
+    command = command_named(name)
     return command.get_help(click.Context(command, info_name=f"fogline {name}"))
 
 
@@ -38,7 +45,8 @@ def test_help_shows_an_example(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_is_explained(name: str) -> None:
-    options = [p for p in cli.commands[name].params if isinstance(p, click.Option) and not p.hidden]
+    parameters = command_named(name).params
+    options = [p for p in parameters if isinstance(p, click.Option) and not p.hidden]
     assert all(option.help for option in options)
 
 
@@ -48,7 +56,7 @@ def test_examples_parse(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for example in examples(help_of(name)):
         _, command, *rest = shlex.split(example)
         assert command in COMMANDS
-        cli.commands[command].make_context(command, rest)
+        command_named(command).make_context(command, rest)
 
 
 def test_the_whole_help_lists_the_commands(fogline: Callable[..., Any]) -> None:

@@ -135,14 +135,21 @@ class Parent:
         """What it wanted first."""
         self._newer: dict[str, Any] | None = None
         self._guard = threading.Lock()
-        signal.signal(signal.SIGTERM, lambda *_: self.gone.set())
+        self._news = threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: self._end())
         threading.Thread(target=self._listen, daemon=True).start()
 
     def changed(self) -> dict[str, Any] | None:
         """What it wants now, if that has changed since the last call."""
         with self._guard:
             newer, self._newer = self._newer, None
+            if not self.gone.is_set():
+                self._news.clear()
         return newer
+
+    def wait(self, seconds: float) -> None:
+        """Until something changes or the parent is gone, at most so long."""
+        self._news.wait(seconds)
 
     def _listen(self) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -150,7 +157,12 @@ class Parent:
                 config = json.loads(line)
                 with self._guard:
                     self._newer = config
+                    self._news.set()
+        self._end()
+
+    def _end(self) -> None:
         self.gone.set()
+        self._news.set()
 
 
 def tell(status: dict[str, Any]) -> None:

@@ -24,7 +24,8 @@ from fogline.model.jobs import Assignment
 
 _TICK_SECONDS = 0.5
 _TICK_SHARE = 5
-"""A tick takes at most one in so many parts of the time, however many jobs there are."""
+"""A tick takes about one in so many parts of the time, however many jobs there are."""
+_LONGEST_WAIT = 3.0
 _ADAPTIVE_SOURCE = 2
 """The one who writes logs from this process; any number but 0 will do."""
 
@@ -58,7 +59,8 @@ class Engine:
             while not parent.gone.is_set():
                 if (config := parent.changed()) is not None:
                     self._reconcile(config, place)
-                self._wait(self._tick(parent.gone), parent.gone)
+                took = self._tick(parent.gone)
+                parent.wait(min(max(_TICK_SECONDS, took * _TICK_SHARE), _LONGEST_WAIT))
             for job in self._jobs.values():
                 job.stop()
             spark.stop()
@@ -91,11 +93,6 @@ class Engine:
                 self._tell()  # starting many jobs takes a while: tell what there is
         self._tell()
         return time.monotonic() - begun
-
-    def _wait(self, took: float, gone: threading.Event) -> None:
-        due = time.monotonic() + max(_TICK_SECONDS, took * _TICK_SHARE)
-        starting = any(not job.begun for job in self._jobs.values())
-        gone.wait(0.05 if starting else max(due - time.monotonic(), 0.05))
 
     def _tell(self) -> None:
         statuses = [job.status for job in self._jobs.values()]

@@ -60,8 +60,8 @@ class EngineJob:
         self._job: SparkJob | None = None
         self._mover = RejectMover(assignment.job, self._folder / "rejects", place.logs)
         self._counters = self._make_counters()
+        self._needed: dict[str, int] = {}
         self.status = JobStatus(assignment.job, (QueryStatus("job", "starting"),))
-        self.begun = False
 
     def assign(self, assignment: Assignment, package: str) -> None:
         """A changed computation or changed parameters end the query; it begins again from its
@@ -78,7 +78,6 @@ class EngineJob:
         return sum(counter.records for counter in self._counters)
 
     def tick(self) -> None:
-        self.begun = True
         try:
             self._keep_running()
         except FoglineError as error:
@@ -100,8 +99,9 @@ class EngineJob:
         self._mover.move()
         for log, position in self._job.needed().items():
             folder = self._place.logs.folder(log)
-            if folder.exists():
+            if self._needed.get(log) != position and folder.exists():
                 set_position(folder, job_reader(self._assignment.job), position)
+                self._needed[log] = position
         for counter in self._counters:
             counter.update()
 

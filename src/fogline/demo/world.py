@@ -228,7 +228,12 @@ class World:
                 return None
             return jobs if all(job["state"] == "running" for job in jobs) else None
 
-        found: list[dict[str, Any]] = self.wait(running, seconds, f"{pipeline} running")
+        try:
+            found: list[dict[str, Any]] = self.wait(running, seconds, f"{pipeline} running")
+        except SetupError as error:
+            jobs = self.client.pipeline(pipeline)["jobs"]
+            states = [f"{j['name']} {j['state']} {j['problem']}" for j in jobs]
+            raise SetupError(f"{error}: {'; '.join(states)}") from error
         return found
 
 

@@ -32,6 +32,9 @@ class SiteQuery:
         self._due = 0.0
         self._started = 0.0
         self._run = ""
+        self._report = ""
+        self._progress: dict[str, Any] = {}
+        self._delay_ms = 0
 
     def keep_running(self) -> None:
         """Starts the query if it does not run and its pause is over; called again and again."""
@@ -46,6 +49,7 @@ class SiteQuery:
         try:
             self._query = self._start()
             self._run = str(self._query.runId)
+            self._report, self._progress = "", {}
         except Exception as error:  # the user's code may raise anything
             if engine_gone(error):
                 raise
@@ -62,38 +66,49 @@ class SiteQuery:
             self._query.stop()
 
     def needed(self) -> list[int | None]:
-        """For every source, the log position from which the query would be restarted."""
-        progress = None if self._query is None else self._query.lastProgress
-        if progress is None:
-            return []
-        return [_position(source.startOffset) for source in progress.sources]
+        """For every source, the log position from which the query would be restarted, as of the
+        last call of `status`."""
+        return [_position(source["startOffset"]) for source in self._progress.get("sources", ())]
 
     def status(self) -> QueryStatus:
-        progress = None if self._query is None else self._query.lastProgress
         if self._query is None or not self._query.isActive:
             return QueryStatus(self.name, "failed", self._problem)
-        if progress is None:
+        if not self._look():
             begun = not str(self._query.status["message"]).startswith("Initializing")
             return QueryStatus(self.name, "running" if begun else "starting", run=self._run)
-        return self._measured(progress)
+        return self._measured()
 
-    def _measured(self, progress: Any) -> QueryStatus:
-        sources = [s.metrics or {} for s in progress.sources]
-        states = progress.stateOperators
-        begun = _epoch_ms(progress.timestamp)
-        newest = (progress.eventTime or {}).get("max")
-        late_start = _previous_delay(self._query, self._trigger_ms)
+    def _look(self) -> bool:
+        """Takes Spark's last report, as one text: its parts one by one take a hundred calls."""
+        assert self._query is not None
+        report = self._query._jsq.lastProgress()
+        if report is None:
+            return False
+        text = str(report.json())
+        if text != self._report:
+            before, self._progress = self._progress, json.loads(text)
+            self._report = text
+            self._delay_ms = _delay(before, self._progress, self._trigger_ms)
+        return True
+
+    def _measured(self) -> QueryStatus:
+        progress = self._progress
+        sources = [source.get("metrics") or {} for source in progress["sources"]]
+        states = progress["stateOperators"]
+        took = int(progress["batchDuration"])
+        newest = (progress.get("eventTime") or {}).get("max")
+        done = _epoch_ms(progress["timestamp"]) + took
         return QueryStatus(
             self.name,
             "running",
             run=self._run,
-            batches=progress.batchId + 1,
-            rows_per_second=round(progress.processedRowsPerSecond, 1),
-            batch_ms=progress.batchDuration,
-            delay_ms=late_start,
-            latency_ms=0 if newest is None else begun + progress.batchDuration - _epoch_ms(newest),
-            state_rows=sum(s.numRowsTotal for s in states),
-            state_bytes=sum(s.memoryUsedBytes for s in states),
+            batches=progress["batchId"] + 1,
+            rows_per_second=round(progress.get("processedRowsPerSecond") or 0.0, 1),
+            batch_ms=took,
+            delay_ms=self._delay_ms,
+            latency_ms=0 if newest is None else done - _epoch_ms(newest),
+            state_rows=sum(state["numRowsTotal"] for state in states),
+            state_bytes=sum(state["memoryUsedBytes"] for state in states),
             records=_sum(sources, "records"),
             bad=_sum(sources, "bad"),
             late=_sum(sources, "late"),
@@ -110,16 +125,16 @@ def _epoch_ms(text: str) -> int:
     return round(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
 
 
-def _previous_delay(query: StreamingQuery | None, trigger_ms: int) -> int:
-    """How much later than a trigger interval after the one before the last batch began."""
-    recent = [] if query is None else query.recentProgress[-2:]
-    if len(recent) < 2 or not recent[0].numInputRows:
+def _delay(before: dict[str, Any], now: dict[str, Any], trigger_ms: int) -> int:
+    """How much later than a trigger interval after the one before the last batch began; 0 where
+    the one before was not seen."""
+    if not before or before["batchId"] + 1 != now["batchId"] or not before["numInputRows"]:
         return 0
-    apart = _epoch_ms(recent[1].timestamp) - _epoch_ms(recent[0].timestamp)
-    return max(0, apart - max(trigger_ms, 1)) if recent[0].batchDuration > trigger_ms else 0
+    apart = _epoch_ms(now["timestamp"]) - _epoch_ms(before["timestamp"])
+    return max(0, apart - max(trigger_ms, 1)) if before["batchDuration"] > trigger_ms else 0
 
 
-def _position(offset: str | None) -> int | None:
+def _position(offset: Any) -> int | None:
     """The position in an offset of the log source; nothing for other sources."""
-    files = (json.loads(offset or "null") or {}).get("files", {})
+    files = (offset or {}).get("files", {}) if isinstance(offset, dict | None) else {}
     return int(files["log"]) if "log" in files else None

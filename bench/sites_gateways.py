@@ -1,0 +1,191 @@
+"""Operators on many gateways: installed, updated, uninstalled, as the gateways tell it.
+
+All gateways are in one process, each with its own connection to the control broker. One coordinator
+and one broker, which stands for the site's: no Spark takes part.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+from sites_chain import arrivals, connected
+from sites_watch import fit, jobs_of, problems_in, reported, spread, tell, until, when_it_answers
+
+from fogline.broker.mosquitto import Mosquitto
+from fogline.coordinator.client import CoordinatorClient
+from fogline.demo.world import Process, World
+
+INSTALL, UPDATE, UNINSTALL = "install", "update", "uninstall"
+PIPELINE = "readings"
+TOPIC = "site/readings"
+FIRST_RATE, SECOND_RATE = 1, 2
+LIMIT_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    gateways: tuple[int, ...] = (50, 100, 150, 200)
+    runs: int = 3
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
+    for number in sorted(settings.gateways):
+        tell(f"gateways: starting {number}")
+        with started(number) as trial:
+            trial.all_of_it()
+            for run in range(settings.runs):
+                rows += [{"run": run, **row} for row in trial.all_of_it()]
+    return summary(rows, settings)
+
+
+@contextmanager
+def started(number: int) -> Iterator[_Trial]:
+    with tempfile.TemporaryDirectory(prefix="fogline-bench-") as name:
+        folder = Path(name)
+        with Mosquitto(folder / "site") as broker, World(folder / "world", []) as world:
+            client = when_it_answers(world)
+            process = _gateways(folder, number, broker.url, world.control_port)
+            process.start()
+            try:
+                trial = _Trial(client, number, broker.url)
+                trial.wait_online(process)
+                yield trial
+            finally:
+                process.ask_to_end()
+                process.wait(60)
+
+
+def _gateways(folder: Path, number: int, broker: str, control_port: int) -> Process:
+    config = {
+        "gateway": "gate",
+        "folder": str(folder / "gateways"),
+        "gateways": number,
+        "broker": {"url": broker},
+        "control": {"url": f"mqtt://127.0.0.1:{control_port}"},
+        "min_free_megabytes": 1,
+    }
+    path = folder / "gateways.yaml"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return Process("gateways", ["gateway", "--config", str(path)], folder)
+
+
+class _Trial:
+    """One process with so many gateways; rounds of install, update, uninstall."""
+
+    def __init__(self, client: CoordinatorClient, number: int, broker: str) -> None:
+        self._client, self._number, self._broker = client, number, broker
+        self._names: list[str] = []
+        self._round = 0
+
+    def wait_online(self, process: Process) -> None:
+        def online() -> bool:
+            if not process.running:
+                raise RuntimeError(f"the gateways have ended: {process.said()}")
+            nodes = [node for node in self._client.nodes() if node["state"] == "online"]
+            self._names = [node["name"] for node in nodes]
+            return len(nodes) >= self._number
+
+        until(online, LIMIT_SECONDS, f"{self._number} gateways")
+
+    def all_of_it(self) -> list[dict[str, Any]]:
+        self._round += 1
+        rows = [self._put(INSTALL, FIRST_RATE)]
+        self._check()
+        return [*rows, self._put(UPDATE, SECOND_RATE), self._remove()]
+
+    def _job(self, gateway: str) -> str:
+        return f"read-{gateway}-{self._round}"
+
+    def _text(self, rate: int) -> str:
+        jobs = [
+            {
+                "job_name": self._job(gateway),
+                "site": gateway,
+                "steps": [{"op": "publish", "rate": 1, "by": ["device"]}],
+                "input": {"format": "json", "time": "t"},
+                "source_topic": f"devices/{gateway}",
+                "sink_topic": TOPIC,
+                "sink_broker": self._broker,
+                "parameters": {"publish.rate": rate},
+            }
+            for gateway in self._names
+        ]
+        return str(yaml.safe_dump({"brokers": [self._broker], "jobs": jobs}))
+
+    def _put(self, what: str, rate: int) -> dict[str, Any]:
+        text = self._text(rate)
+        begun = time.perf_counter()
+        self._client.put_pipeline(PIPELINE, text, "yaml")
+        answered = time.perf_counter() - begun
+        try:
+            until(self._all_run, LIMIT_SECONDS, what)
+        except Exception:
+            tell(f"gateways: {problems_in(jobs_of(self._client, PIPELINE))}")
+            raise
+        return self._row(what, answered, time.perf_counter() - begun)
+
+    def _all_run(self) -> bool:
+        jobs = jobs_of(self._client, PIPELINE).values()
+        return len(jobs) == self._number and all(job["state"] == "running" for job in jobs)
+
+    def _remove(self) -> dict[str, Any]:
+        begun = time.perf_counter()
+        self._client.delete_pipeline(PIPELINE)
+        answered = time.perf_counter() - begun
+        names = [self._job(gateway) for gateway in self._names]
+        until(lambda: not reported(self._client, names), LIMIT_SECONDS, UNINSTALL)
+        return self._row(UNINSTALL, answered, time.perf_counter() - begun)
+
+    def _check(self) -> None:
+        """Readings of a device go through the last gateway; the second lets the first one go."""
+        port = urlsplit(self._broker).port or 0
+        with arrivals(port, TOPIC) as arrived, connected(port) as client:
+            for milliseconds in (1_735_689_600_000, 1_735_689_700_000):
+                reading = json.dumps({"device": "d", "value": self._round, "t": milliseconds})
+                client.publish(f"devices/{self._names[-1]}", reading, qos=1).wait_for_publish(10)
+            assert json.loads(arrived.get(timeout=30))["value"] == self._round
+
+    def _row(self, what: str, answered: float, seconds: float) -> dict[str, Any]:
+        tell(f"{self._number} gateways: {what} in {seconds:.2f} s")
+        times = {"answered": round(answered, 3), "seconds": round(seconds, 3)}
+        return {"what": what, "gateways": self._number, **times}
+
+
+# ── sums ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def summary(rows: list[dict[str, Any]], settings: Settings) -> dict[str, Any]:
+    tables = {what: _table(rows, what) for what in (INSTALL, UPDATE, UNINSTALL)}
+    lines = {
+        what: fit([(row["gateways"], row["median"]) for row in table])
+        for what, table in tables.items()
+    }
+    most_to_fewest = {
+        what: round(table[-1]["median"] / table[0]["median"], 2) for what, table in tables.items()
+    }
+    found = {"runs": settings.runs, "fit": lines, "most_to_fewest": most_to_fewest}
+    return found | tables | {"rows": rows}
+
+
+def _table(rows: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
+    ours = [row for row in rows if row["what"] == what]
+    numbers = sorted({row["gateways"] for row in ours})
+    groups = {number: [row for row in ours if row["gateways"] == number] for number in numbers}
+    return [
+        {
+            "gateways": number,
+            **spread(row["seconds"] for row in found),
+            "answered": spread(row["answered"] for row in found)["median"],
+        }
+        for number, found in groups.items()
+    ]

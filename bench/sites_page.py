@@ -1,0 +1,249 @@
+"""docs/benchmarks-sites.md and its plots, made from what bench/sites.py measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import sites_plots
+from machine import describe
+
+DOCS = Path(__file__).parents[1] / "docs"
+SECONDS_A_JOB = 1.0
+TOLERANCE = 1.1
+"""So much longer a job may take in the longest chain and still count as linear."""
+
+_HEAD = """\
+# Benchmarks of many sites
+
+<!-- Made by `bench/sites.py --write-docs`; changes by hand are lost. -->
+
+What `make bench-sites` measures, all on one machine: the coordinator, the sites with a Spark and a
+Mosquitto each, and the clients. Times count from the request until the sites or gateways themselves
+report that it is so; figures are medians.
+"""
+
+
+def write(found: Mapping[str, Any], folder: Path = DOCS) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [_HEAD, *(_PARTS[name](found[name]) for name in _PARTS if name in found), _machine()]
+    (folder / "benchmarks-sites.md").write_text("\n".join(parts), encoding="utf-8")
+    if "chain" in found:
+        sites_plots.chain(found["chain"], folder / "sites-chain.png")
+    if "gateways" in found:
+        sites_plots.gateways(found["gateways"], folder / "sites-gateways.png")
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Everything but the first column is a number."""
+    line = "|---|" + "---:|" * (len(headers) - 1)
+    cells = ["| " + " | ".join(map(str, row)) + " |" for row in (headers, *rows)]
+    return "\n".join([cells[0], line, *cells[1:]])
+
+
+# ── chains ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _chain(found: Mapping[str, Any]) -> str:
+    return f"""\
+## Chains of jobs
+
+Chains of trivial jobs (PySpark that passes records on), one after the other over {found["sites"]}
+sites, {_times(found["runs"])}. The sites are warm: one short chain came and went before.
+
+{table(("goal", "measured", ""), _chain_goals(found))}
+
+SpecK (Flink and Mosquitto, six machines in three places, 18.6 ms apart) publishes these times as a
+plot without numbers, and says of them: linear, and modifying many jobs is faster than deploying
+them.
+
+![Seconds by number of jobs](sites-chain.png)
+
+### Deploying and deleting
+
+Accepted: all sites have confirmed what they shall run, and keep what is sent to it. Running: Spark
+has begun it too. Deleted: no site reports it. Ended: no engine has it.
+
+{table(_DEPLOY_HEADERS, _deploy_rows(found))}
+
+{_lines_of(found["fit"])}
+
+{_records(found)}
+
+### Modifying
+
+Another parameter makes the job's query begin again where it was; another sink leaves it running.
+Beside it the time to deploy a chain of as many jobs. Jobs that were not to change and were started
+anew all the same: {found["disturbed"]}.
+
+{table(_MODIFY_HEADERS, _modify_rows(found))}
+"""
+
+
+_DEPLOY_HEADERS = ("jobs", "REST answers", "accepted", "running", "lowest to highest", "a job")
+_DEPLOY_HEADERS += ("deleted", "ended")
+_MODIFY_HEADERS = ("of jobs", "modified", "parameter", "x deploy", "sink", "x deploy")
+
+
+def _times(runs: int) -> str:
+    return "measured once" if runs == 1 else f"measured {runs} times"
+
+
+def _chain_goals(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    longest = found["deploy"][-1]
+    each = longest["seconds_a_job"]
+    rows = [
+        (
+            f"at most {SECONDS_A_JOB:g} s a job",
+            f"{each:.2f} s a job in the chain of {longest['jobs']}",
+            _met(each <= SECONDS_A_JOB),
+        )
+    ]
+    if len(found["deploy"]) > 1:
+        before = found["deploy"][-2]
+        text = f"{each:.2f} s a job in the chain of {longest['jobs']}, "
+        text += f"{before['seconds_a_job']:.2f} s in that of {before['jobs']}"
+        linear = each <= before["seconds_a_job"] * TOLERANCE
+        rows.append(("linear or better", text, _met(linear)))
+    return rows + [
+        _modify_goal(found, kind) for kind in ("parameter", "sink") if _ratios(found, kind)
+    ]
+
+
+def _modify_goal(found: Mapping[str, Any], kind: str) -> tuple[str, str, str]:
+    ratios = _ratios(found, kind)
+    text = ", ".join(f"{ratio:.2f} of it for {count}" for count, ratio in ratios.items())
+    jobs = found["deploy"][-1]["jobs"]
+    name = f"another {kind} for n of {jobs} faster than deploying n"
+    return name, text, _met(all(ratio < 1 for ratio in ratios.values()))
+
+
+def _ratios(found: Mapping[str, Any], kind: str) -> dict[int, float]:
+    longest = found["deploy"][-1]["jobs"]
+    rows = [row for row in found[kind] if row["jobs"] == longest and "to_deploy" in row]
+    return {row["changed"]: row["to_deploy"] for row in rows}
+
+
+def _deploy_rows(found: Mapping[str, Any]) -> list[tuple[object, ...]]:
+    deleted = {row["jobs"]: row for row in found["delete"]}
+    ended = {row["jobs"]: row for row in found["end"]}
+    return [
+        (
+            row["jobs"],
+            *(f"{row[name]:.2f}" for name in ("answered", "accepted", "median")),
+            f"{row['low']:.2f} to {row['high']:.2f}",
+            f"{row['seconds_a_job']:.2f}",
+            f"{deleted[row['jobs']]['median']:.2f}",
+            f"{ended[row['jobs']]['median']:.2f}",
+        )
+        for row in found["deploy"]
+    ]
+
+
+def _modify_rows(found: Mapping[str, Any]) -> list[tuple[object, ...]]:
+    return [
+        (first["jobs"], first["changed"], *_modified(first), *_modified(second))
+        for first, second in zip(found["parameter"], found["sink"], strict=True)
+    ]
+
+
+def _modified(row: Mapping[str, Any]) -> tuple[str, str]:
+    return f"{row['median']:.2f}", f"{row['to_deploy']:.2f}" if "to_deploy" in row else ""
+
+
+def _lines_of(fits: Mapping[str, Mapping[str, float]]) -> str:
+    names = {"deploy": "Deploying", "delete": "Deleting"}
+    told = [
+        f"{names[what]}: {line['seconds_at_0']:.2f} s and {line['seconds_each']:.3f} s a job"
+        + (f" (R² {line['r_squared']:.3f})" if "r_squared" in line else "")
+        for what, line in fits.items()
+        if line
+    ]
+    return f"Straight lines through them. {'. '.join(told)}." if told else ""
+
+
+def _records(found: Mapping[str, Any]) -> str:
+    told = [f"{row['jobs']}: {row['median']:.1f} s" for row in found["record"]]
+    text = "A record sent to the first topic came out at the end of every chain that was tried"
+    return f"{text} (jobs: seconds on its way): {', '.join(told)}." if told else ""
+
+
+def _met(met: bool) -> str:
+    return "met" if met else "**not met**"
+
+
+# ── gateways ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _gateways(found: Mapping[str, Any]) -> str:
+    numbers = [row["gateways"] for row in found["install"]]
+    ratios = found["most_to_fewest"]
+    goal = f"{numbers[-1]} gateways take less than twice the time of {numbers[0]}"
+    goals = [(f"{what}: {goal}", f"{r:.2f} times", _met(r < 2)) for what, r in ratios.items()]
+    return f"""\
+## Gateways
+
+One operator job on each of so many gateways, its publishing rate changed, and the job taken away
+again, {_times(found["runs"])} after one round to warm up. All gateways are in one process; one
+coordinator, one broker; after every installation readings of a device are sent through one of them.
+
+{table(("goal", "measured", ""), goals)}
+
+A thesis on IoT deployment over Kura, which asks gateways one after the other, gives 10.47 s for
+installing on 50 gateways, each a machine of its own; its other figures are plots without numbers.
+
+![Seconds by number of gateways](sites-gateways.png)
+
+{table(_GATEWAY_HEADERS, _gateway_rows(found))}
+"""
+
+
+_GATEWAY_HEADERS = ("gateways", "install, s", "lowest to highest", "update, s", "lowest to highest")
+_GATEWAY_HEADERS += ("uninstall, s", "lowest to highest")
+
+
+def _gateway_rows(found: Mapping[str, Any]) -> list[tuple[object, ...]]:
+    tables = [found[what] for what in ("install", "update", "uninstall")]
+    return [
+        (rows[0]["gateways"], *(cell for row in rows for cell in _cells(row)))
+        for rows in zip(*tables, strict=True)
+    ]
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, str]:
+    return f"{row['median']:.2f}", f"{row['low']:.2f} to {row['high']:.2f}"
+
+
+# ── the store ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _store(found: Mapping[str, Any]) -> str:
+    diffs = found["diff_seconds"]
+    jobs = found["jobs"]
+    rows = [
+        ("store on disk", f"{found['store_bytes'] / 1000:,.0f} KB"),
+        ("of that with no pipeline in it", f"{found['empty_store_bytes'] / 1000:,.0f} KB"),
+        ("text of the pipeline", f"{found['text_bytes'] / 1000:,.0f} KB"),
+        ("putting it, until REST answers", f"{found['put_seconds']:.2f} s"),
+        ("diff with itself", f"{diffs['same']['median']:.2f} s"),
+        (f"diff with {found['changed']} jobs changed", f"{diffs['changed']['median']:.2f} s"),
+        ("until all are accepted", f"{found['deploy_seconds']:.1f} s"),
+        ("until all are deleted", f"{found['delete_seconds']:.1f} s"),
+    ]
+    return f"""\
+## The store
+
+A chain of {jobs:,} jobs. Its sites are made up here and take everything at once, so the last two
+figures are the coordinator's and the control broker's own. SpecK's store takes 754 KB for 1,000
+jobs.
+
+{table((f"{jobs:,} jobs", ""), rows)}
+"""
+
+
+_PARTS = {"chain": _chain, "gateways": _gateways, "store": _store}
+
+
+def _machine() -> str:
+    return f"## Machine\n\n{table(('', ''), list(describe(False).items()))}\n"

@@ -1,0 +1,1 @@
+../../src/fogline/demo/traffic_files/jobs.py

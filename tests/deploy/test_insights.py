@@ -1,0 +1,155 @@
+"""Query files over nodes: which jobs they become, where, and what they read and write."""
+
+from __future__ import annotations
+
+import pytest
+
+from fogline import settings
+from fogline.deploy.assign import assignments
+from fogline.deploy.insights import deploy_query
+from fogline.deploy.topology import Topology
+from fogline.errors import PipelineError, QueryError
+from fogline.gateway.chain import Chain
+from fogline.model.jobs import FIRST, SECOND, WHOLE, Job, Pipeline, Query, Steps
+from fogline.model.nodes import ONLINE, Node, NodeView
+from fogline.plan.query_file import check_text
+
+STREAM = 's = STREAM FROM mqtt(topic="city/+", format="json", time="at");\n'
+MEAN = "mean = COMPUTE AVG(x, 60 s) BY room EVERY 10 s"
+
+
+def topology(*nodes: Node) -> Topology:
+    return Topology.of(NodeView(node, ONLINE, 0.0) for node in nodes)
+
+
+def site(name: str, tier: str = "", memory: int = 1000) -> Node:
+    port = 1883 + sum(name.encode())
+    labels = {"tier": tier} if tier else {}
+    return Node(name, "site", f"mqtt://10.0.0.1:{port}", memory_mb=memory, labels=labels)
+
+
+EDGES = (site("e1", "edge"), site("e2", "edge"))
+CLOUD = site("cloud", "cloud")
+GATEWAY = Node("gw", "gateway", "mqtt://10.0.0.9:1", site="e1")
+
+
+def jobs(text: str, *nodes: Node) -> dict[str, Job]:
+    made = deploy_query(STREAM + text, "p", topology(*nodes))
+    assert assignments([made], topology(*nodes)).keys() == {job.name for job in made.jobs}
+    for job in made.jobs:
+        if isinstance(job.work, Query):
+            check_text(job.work.text, settings.load())
+    return {job.name: job for job in made.jobs}
+
+
+def stage(job: Job) -> str:
+    assert isinstance(job.work, Query)
+    return job.work.stage
+
+
+def test_one_site_computes_everything() -> None:
+    (job,) = jobs(MEAN, site("only")).values()
+    assert (job.name, job.node, stage(job)) == ("p", "only", WHOLE)
+    assert [str(place) for place in job.reads] == ["city/+ at only"]
+
+
+def test_the_first_stage_stays_at_the_edge() -> None:
+    made = jobs(MEAN, *EDGES, CLOUD)
+    assert {(j.name, j.node, stage(j)) for j in made.values()} == {
+        ("p@e1", "e1", FIRST),
+        ("p@e2", "e2", FIRST),
+        ("p", "cloud", SECOND),
+    }
+    assert made["p@e1"].writes == (made["p"].reads[0],)
+    assert [place.topic for place in made["p"].reads] == ["panes/p/e1", "panes/p/e2"]
+
+
+def test_a_site_that_also_has_data_is_an_origin_like_the_others() -> None:
+    made = jobs(MEAN, site("x"), site("y", memory=5000))
+    assert {name: job.node for name, job in made.items()} == {"p@x": "x", "p@y": "y", "p": "y"}
+
+
+def test_gateways_make_the_panes() -> None:
+    made = jobs(MEAN + ' WITH ALLOW WHEN node_id == "e2"', *EDGES, GATEWAY)
+    first = made["p-s@gw"]
+    assert isinstance(first.work, Steps)
+    assert [step["op"] for step in first.work.steps] == ["decode", "panes"]
+    Chain(first.work.steps, {}, {})
+    assert made["p"].node == "e2"
+    assert [place.topic for place in made["p"].reads] == ["panes/p/gw/s"]
+    told = assignments([Pipeline("p", tuple(made.values()))], topology(*EDGES, GATEWAY))
+    assert [route.mode for route in told["p-s@gw"][1].routes] == ["link"]
+
+
+@pytest.mark.parametrize(
+    "insight",
+    [
+        "now = COMPUTE AVG(x, 60 s) BY room",
+        "kinds = COMPUTE DISTINCT(x, 60 s) BY room EVERY 10 s",
+        "some = COMPUTE AVG(x, 60 s) BY room EVERY 10 s WITH SAMPLE 0.5",
+        "raw = COMPUTE x * 2 BY room",
+        "roots = COMPUTE AVG(SQRT(x), 60 s) BY room EVERY 10 s",
+    ],
+)
+def test_where_the_first_stage_cannot_stand_alone_messages_travel(insight: str) -> None:
+    made = jobs(insight, *EDGES, CLOUD)
+    assert stage(made["p"]) == WHOLE
+    assert made["p-s@e1"].work == Steps(())
+    assert [str(place) for place in made["p-s@e1"].writes] == ["city/e1 at cloud"]
+    told = assignments([Pipeline("p", tuple(made.values()))], topology(*EDGES, CLOUD))
+    assert [route.mode for route in told["p-s@e2"][1].routes] == ["link"]
+
+
+def test_an_insight_fed_by_one_elsewhere_reads_its_results() -> None:
+    text = (
+        "inner = COMPUTE AVG(x, 10 s) BY room, floor EVERY 10 s WITH ALLOW WHEN node_id == e1;\n"
+        "outer = COMPUTE MAX(inner, 60 s) EVERY 60 s WITH ALLOW WHEN tier == cloud"
+    )
+    made = jobs(text, *EDGES, CLOUD)
+    assert made["p-inner"].node == "e1"
+    assert made["p-cloud"].node == "cloud"
+    assert stage(made["p-cloud"]) == WHOLE
+    (written,) = made["p-inner"].writes
+    assert str(written) == "insights/p-inner/inner at cloud"
+    work = made["p-cloud"].work
+    assert isinstance(work, Query)
+    assert 'format="insight"' in work.text
+    plan = check_text(work.text, settings.load()).plan
+    assert [emit.name for emit in plan.emits] == ["outer"]
+    assert [key.name for key in plan.emit("outer").input.keys] == ["room", "floor"]  # type: ignore[union-attr]
+    told = assignments([Pipeline("p", tuple(made.values()))], topology(*EDGES, CLOUD))
+    assert [route.mode for route in told["p-inner"][1].routes] == ["link"]
+
+
+def test_an_insight_in_the_place_of_a_name_is_computed_anew() -> None:
+    text = (
+        "a = COMPUTE AVG(x, 10 s) BY room EVERY 10 s WITH ALLOW WHEN node_id == e1;\n"
+        "b = COMPUTE a * 2 WITH ALLOW WHEN tier == cloud"
+    )
+    made = jobs(text, *EDGES, CLOUD)
+    assert made["p-e1"].node == "e1"
+    work = made["p-cloud"].work
+    assert isinstance(work, Query)
+    assert work.insights == ("b",)
+    assert "AVG(x" in work.text
+
+
+def test_streams_that_name_their_nodes() -> None:
+    text = 's = STREAM FROM mqtt(topic="t", format="json", time="at", nodes="e2");\n' + MEAN
+    made = deploy_query(text, "p", topology(*EDGES, CLOUD))
+    assert {(job.name, job.node) for job in made.jobs} == {("p", "e2")}
+
+
+def test_what_no_site_may_run_is_refused() -> None:
+    text = (
+        f"{MEAN} WITH ALLOW WHEN node_id == nobody;\n"
+        "more = COMPUTE AVG(x, 60 s) EVERY 10 s WITH ALLOW WHEN tier == moon"
+    )
+    with pytest.raises(PipelineError) as refused:
+        jobs(text, *EDGES)
+    assert [problem.line for problem in refused.value.problems] == [2, 3]
+    assert "sites: e1, e2" in str(refused.value)
+    with pytest.raises(PipelineError, match="no site"):
+        jobs(MEAN, GATEWAY)
+    with pytest.raises(QueryError):
+        jobs("wrong = COMPUTE", *EDGES)
