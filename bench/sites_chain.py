@@ -138,7 +138,7 @@ class _Trial:
             chain = chain.with_parameters(count, value)
             rows.append(self._change(chain, PARAMETER, count, self._runs(chain)))
             chain = chain.with_sinks(count)
-            rows.append(self._change(chain, SINK, count, {}))
+            rows.append(self._change(chain, SINK, count, self._runs(chain)))
         return rows + self._delete(chain)
 
     def _runs(self, chain: Chain) -> dict[str, list[str]]:
@@ -147,8 +147,8 @@ class _Trial:
     def _change(
         self, chain: Chain, what: str, count: int, before: Mapping[str, list[str]]
     ) -> dict[str, Any]:
-        """`before` are the runs that have to be others afterwards, if their job has changed."""
-        fresh = {chain.job(n) for n in chain.spread(count)} if before else set()
+        """`before` are the runs until now: others for another parameter, else the same."""
+        fresh = {chain.job(n) for n in chain.spread(count)} if what == PARAMETER else set()
         told: dict[str, float] = {}
         begun = time.perf_counter()
         self._client.put_pipeline(chain.name, chain.text(), "yaml")
@@ -170,7 +170,7 @@ class _Trial:
     def _disturbed(
         self, chain: Chain, before: Mapping[str, list[str]], fresh: set[str]
     ) -> dict[str, int]:
-        """Jobs that began another run although nothing about them has changed."""
+        """Jobs that began another run although what they compute has not changed."""
         after = self._runs(chain)
         return {"disturbed": sum(before[n] != after[n] for n in before.keys() - fresh)}
 
@@ -246,7 +246,7 @@ def arrivals(port: int, topic: str) -> Iterator[queue.SimpleQueue[bytes]]:
     arrived: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     ready: queue.SimpleQueue[bool] = queue.SimpleQueue()
     with connected(port) as client:
-        client.on_message = lambda _client, _data, message: arrived.put(message.payload)
+        client.on_message = lambda _client, _data, message: arrived.put(bytes(message.payload))
         client.on_subscribe = lambda *_: ready.put(True)
         client.subscribe(topic, qos=1)
         ready.get(timeout=10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,9 +36,9 @@ def write(found: Mapping[str, Any], folder: Path = DOCS) -> None:
         sites_plots.gateways(found["gateways"], folder / "sites-gateways.png")
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Everything but the first column is a number."""
-    line = "|---|" + "---:|" * (len(headers) - 1)
+def table(headers: Sequence[str], rows: Sequence[Sequence[object]], cell: str = "---:") -> str:
+    """Everything but the first column is a number, unless `cell` says otherwise."""
+    line = "|---|" + f"{cell}|" * (len(headers) - 1)
     cells = ["| " + " | ".join(map(str, row)) + " |" for row in (headers, *rows)]
     return "\n".join([cells[0], line, *cells[1:]])
 
@@ -52,10 +53,10 @@ def _chain(found: Mapping[str, Any]) -> str:
 Chains of trivial jobs (PySpark that passes records on), one after the other over {found["sites"]}
 sites, {_times(found["runs"])}. The sites are warm: one short chain came and went before.
 
-{table(("goal", "measured", ""), _chain_goals(found))}
+{table(("goal", "measured", ""), _chain_goals(found), "---")}
 
-SpecK (Flink and Mosquitto, six machines in three places, 18.6 ms apart) publishes these times as a
-plot without numbers, and says of them: linear, and modifying many jobs is faster than deploying
+SpecK (Flink and Mosquitto, six instances in three clusters, 18.6 ms apart) publishes these times as
+a plot without numbers, and says of them: linear, and modifying many jobs is faster than deploying
 them.
 
 ![Seconds by number of jobs](sites-chain.png)
@@ -73,16 +74,18 @@ has begun it too. Deleted: no site reports it. Ended: no engine has it.
 
 ### Modifying
 
-Another parameter makes the job's query begin again where it was; another sink leaves it running.
-Beside it the time to deploy a chain of as many jobs. Jobs that were not to change and were started
-anew all the same: {found["disturbed"]}.
+Another parameter makes the job's query begin again where it was; another sink is to leave it
+running. Beside it the time to deploy a chain of as many jobs. Queries that began again although
+their job has only another sink, or no change at all: {found["disturbed"]}.
 
 {table(_MODIFY_HEADERS, _modify_rows(found))}
 """
 
 
-_DEPLOY_HEADERS = ("jobs", "REST answers", "accepted", "running", "lowest to highest", "a job")
-_DEPLOY_HEADERS += ("deleted", "ended")
+_DEPLOY_HEADERS = (
+    *("jobs", "REST answers", "accepted", "running", "lowest to highest", "a job"),
+    *("deleted", "ended"),
+)
 _MODIFY_HEADERS = ("of jobs", "modified", "parameter", "x deploy", "sink", "x deploy")
 
 
@@ -160,13 +163,17 @@ def _lines_of(fits: Mapping[str, Mapping[str, float]]) -> str:
         for what, line in fits.items()
         if line
     ]
-    return f"Straight lines through them. {'. '.join(told)}." if told else ""
+    return _wrapped(f"Straight lines through them. {'. '.join(told)}.") if told else ""
 
 
 def _records(found: Mapping[str, Any]) -> str:
     told = [f"{row['jobs']}: {row['median']:.1f} s" for row in found["record"]]
     text = "A record sent to the first topic came out at the end of every chain that was tried"
-    return f"{text} (jobs: seconds on its way): {', '.join(told)}." if told else ""
+    return _wrapped(f"{text} (jobs: seconds on its way): {', '.join(told)}.") if told else ""
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 100)
 
 
 def _met(met: bool) -> str:
@@ -188,7 +195,7 @@ One operator job on each of so many gateways, its publishing rate changed, and t
 again, {_times(found["runs"])} after one round to warm up. All gateways are in one process; one
 coordinator, one broker; after every installation readings of a device are sent through one of them.
 
-{table(("goal", "measured", ""), goals)}
+{table(("goal", "measured", ""), goals, "---")}
 
 A thesis on IoT deployment over Kura, which asks gateways one after the other, gives 10.47 s for
 installing on 50 gateways, each a machine of its own; its other figures are plots without numbers.
@@ -199,8 +206,10 @@ installing on 50 gateways, each a machine of its own; its other figures are plot
 """
 
 
-_GATEWAY_HEADERS = ("gateways", "install, s", "lowest to highest", "update, s", "lowest to highest")
-_GATEWAY_HEADERS += ("uninstall, s", "lowest to highest")
+_GATEWAY_HEADERS = (
+    *("gateways", "install, s", "lowest to highest", "update, s", "lowest to highest"),
+    *("uninstall, s", "lowest to highest"),
+)
 
 
 def _gateway_rows(found: Mapping[str, Any]) -> list[tuple[object, ...]]:
@@ -246,4 +255,5 @@ _PARTS = {"chain": _chain, "gateways": _gateways, "store": _store}
 
 
 def _machine() -> str:
-    return f"## Machine\n\n{table(('', ''), list(describe(False).items()))}\n"
+    rows = list(describe(False).items())
+    return "## Machine\n\n" + table(("", ""), rows, "---") + "\n"

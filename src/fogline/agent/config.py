@@ -27,6 +27,8 @@ class BrokerConfig:
     ca: Path | None = None
     certificate: Path | None = None
     key: Path | None = None
+    host: str = "127.0.0.1"
+    """Where the own Mosquitto listens; anything but loopback needs a user and a password."""
     port: int = 0
     """Port of the own Mosquitto; 0: a free one."""
     sync: bool = False

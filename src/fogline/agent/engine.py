@@ -26,6 +26,7 @@ _TICK_SECONDS = 0.5
 _TICK_SHARE = 5
 """A tick takes about one in so many parts of the time, however many jobs there are."""
 _LONGEST_WAIT = 3.0
+_STARTING_SECONDS = 0.1
 _ADAPTIVE_SOURCE = 2
 """The one who writes logs from this process; any number but 0 will do."""
 
@@ -60,7 +61,7 @@ class Engine:
                 if (config := parent.changed()) is not None:
                     self._reconcile(config, place)
                 took = self._tick(parent.gone)
-                parent.wait(min(max(_TICK_SECONDS, took * _TICK_SHARE), _LONGEST_WAIT))
+                parent.wait(self._pause(took))
             for job in self._jobs.values():
                 job.stop()
             spark.stop()
@@ -94,12 +95,19 @@ class Engine:
         self._tell()
         return time.monotonic() - begun
 
+    def _pause(self, took: float) -> float:
+        """Short while something starts, long when looking at all jobs takes long."""
+        if any(job.status.state == "starting" for job in self._jobs.values()):
+            return _STARTING_SECONDS
+        return min(max(_TICK_SECONDS, took * _TICK_SHARE), _LONGEST_WAIT)
+
     def _tell(self) -> None:
         statuses = [job.status for job in self._jobs.values()]
         states = [s.state for s in statuses]
         state = next((s for s in ("failed", "starting") if s in states), "running")
         jobs = [
-            asdict(job.status) | {"state": job.status.state, "records_out": job.records_out}
+            asdict(job.status)
+            | {"state": job.status.state, "records_out": job.records_out, "run": job.run}
             for job in self._jobs.values()
         ]
         tell({"state": state, "revision": self._config["revision"], "jobs": jobs})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -60,16 +62,20 @@ class EngineJob:
         self._job: SparkJob | None = None
         self._mover = RejectMover(assignment.job, self._folder / "rejects", place.logs)
         self._counters = self._make_counters()
+        self.run = assignment.run
+        """What the status is about: see `Assignment.run`."""
         self._needed: dict[str, int] = {}
-        self.status = JobStatus(assignment.job, (QueryStatus("job", "starting"),))
+        self.status = _starting(assignment.job)
 
     def assign(self, assignment: Assignment, package: str) -> None:
         """A changed computation or changed parameters end the query; it begins again from its
         checkpoint where what it computes is the same."""
         old, self._assignment, self._package = self._assignment, assignment, package
         same = old.computation == assignment.computation
-        if not same or dict(old.parameters) != dict(assignment.parameters):
+        if old.run != assignment.run:
             self._end()
+            self.run = assignment.run
+            self.status = _starting(assignment.job)
         if not same:
             self._counters = self._make_counters()
 
@@ -82,11 +88,21 @@ class EngineJob:
             self._keep_running()
         except FoglineError as error:
             query = QueryStatus("job", "failed", problem=str(error))
-            self.status = JobStatus(self._assignment.job, (query,))
+            self._tell(JobStatus(self._assignment.job, (query,)))
             return
         if self._job is not None:
-            self.status = self._job.status()
+            self._tell(self._job.status())
             self._note()
+
+    def _tell(self, status: JobStatus) -> None:
+        """Keeps it, and says in the engine's log what is new about it."""
+        said = [(q.name, q.state, q.problem) for q in status.queries]
+        if said != [(q.name, q.state, q.problem) for q in self.status.queries]:
+            for name, state, problem in said:
+                at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+                text = f"{at} job {status.name}: {name} {state}"
+                print(f"{text}: {problem}" if problem else text, file=sys.stderr, flush=True)
+        self.status = status
 
     def _keep_running(self) -> None:
         if self._job is None:
@@ -126,6 +142,10 @@ class EngineJob:
             RecordCounter(logs.folder(log), self._folder / "counted" / str(index))
             for index, log in enumerate(job.results())
         ]
+
+
+def _starting(name: str) -> JobStatus:
+    return JobStatus(name, (QueryStatus("job", "starting"),))
 
 
 def _made(place: Workplace, assignment: Assignment, package: str, folder: Path) -> SparkJob:

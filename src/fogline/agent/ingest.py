@@ -8,21 +8,18 @@ its own. Subscriptions and copies come and go while it runs.
 from __future__ import annotations
 
 import sys
-import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fogline.agent.brokers import broker_options, connect
 from fogline.agent.children import Parent, tell
+from fogline.agent.feeds import Feed
+from fogline.agent.ingest_worker import IngestPlan, IngestWorker
 from fogline.agent.intake import Intake, Subscription
-from fogline.agent.journal_intake import JournalIntake, Target, keep_working
-from fogline.broker import BrokerClosedError, open_broker
+from fogline.agent.journal_intake import Target
 from fogline.errors import FoglineError
-from fogline.links.copier import Copier, Copy
-from fogline.links.inlet import BadLinks, Inlet
+from fogline.links.copier import Copy
+from fogline.links.inlet import BadLinks
 from fogline.links.starting import START
 from fogline.log import SiteLog
 
@@ -36,7 +33,7 @@ def main() -> None:
     parent = Parent()
     ingest = Ingest(parent.config)
     told, due = -1, 0.0
-    while not parent.gone.wait(_TICK_SECONDS):
+    while not parent.gone.is_set():
         if (config := parent.changed()) is not None:
             ingest.change(config)
         try:
@@ -46,148 +43,8 @@ def main() -> None:
         if ingest.begun and (ingest.in_force != told or time.monotonic() >= due):
             told, due = ingest.in_force, time.monotonic() + _STATUS_SECONDS
             tell(ingest.status())
+        parent.wait(_TICK_SECONDS if ingest.changing else _STATUS_SECONDS)
     ingest.stop()
-
-
-class Worker:
-    """The thread that reads the journal and makes the copies."""
-
-    @dataclass(frozen=True)
-    class Plan:
-        subscriptions: tuple[Subscription, ...]
-        copies: tuple[Copy, ...]
-        others: tuple[Inlet, ...]
-        """Logs that are fed by threads of their own and take copies too."""
-
-    def __init__(self, journal: Path | None, logs: SiteLog, bad: BadLinks) -> None:
-        self.journal: JournalIntake | None = None
-        self.copiers: list[Copier] = []
-        self.done: Worker.Plan | None = None
-        """What is in force."""
-        self._folder = journal
-        self._logs = logs
-        self._bad = bad
-        self._plan = Worker.Plan((), (), ())
-        self._note_due = 0.0
-        self._error: Exception | None = None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def want(self, plan: Worker.Plan) -> None:
-        """Makes it so, soon. Raises what has ended the thread."""
-        self._plan = plan
-        if self._error is not None:
-            raise self._error
-        if self._thread.ident is None:
-            self._thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        if self._thread.ident is not None:
-            self._thread.join(_STOP_SECONDS)
-
-    def _run(self) -> None:
-        try:
-            keep_working(self._step, self._stop)
-            self._close()
-        except Exception as error:
-            self._error = error
-
-    def _step(self) -> int:
-        plan = self._plan
-        if plan is not self.done:
-            self._change(plan)
-        moved = self.journal.step(self._stop) if self.journal is not None else 0
-        moved += sum(copier.step() for copier in self.copiers)
-        if time.monotonic() >= self._note_due:
-            self._note_due = time.monotonic() + _NOTE_SECONDS
-            for copier in self.copiers:
-                copier.note()
-        return moved
-
-    def _change(self, plan: Worker.Plan) -> None:
-        """Copies into a log end before it is closed, and begin when it is there."""
-        for copier in self.copiers:
-            copier.feed(())
-        self._change_journal(plan.subscriptions)
-        kept = {copier.copy: copier for copier in self.copiers if copier.copy in plan.copies}
-        for copier in self.copiers:
-            if copier.copy not in kept:
-                copier.close()
-        self.copiers = [kept.get(copy) or Copier(copy, self._logs) for copy in plan.copies]
-        inlets = [*(self.journal.targets if self.journal else ()), *plan.others]
-        for copier in self.copiers:
-            copier.feed(inlets)
-        self.done = plan
-
-    def _change_journal(self, subscriptions: Sequence[Subscription]) -> None:
-        if self.journal is not None:
-            self.journal.change(subscriptions)
-        elif self._folder is not None:
-            self.journal = JournalIntake(self._folder, subscriptions, self._logs, self._bad)
-
-    def _close(self) -> None:
-        for copier in self.copiers:
-            copier.close()
-        if self.journal is not None:
-            self.journal.finish()
-
-
-class Feed:
-    """A subscription at a broker that has no journal here: its connection and its thread."""
-
-    def __init__(
-        self, subscription: Subscription, config: dict[str, Any], logs: SiteLog, bad: BadLinks
-    ) -> None:
-        client = f"{config['client']}-{subscription.log}"
-        options = broker_options(client, config["tls"], persistent=True)
-        self._broker = open_broker(subscription.broker, options)
-        self.intake = Intake(subscription, self._broker, logs, bad)
-        self._stop = threading.Event()
-        self._given_up = False
-        self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    @property
-    def holds_up(self) -> bool:
-        """Whether something could still be missed that is sent to this site."""
-        return self.intake.subscription.own and not self.intake.subscribed
-
-    def check(self) -> None:
-        """Raises what has ended the thread."""
-        if self._error is not None:
-            raise self._error
-
-    def end(self, for_good: bool) -> bool:
-        """Ends it while the process goes on; whether that is done."""
-        self._given_up = for_good
-        self._stop.set()
-        if not self.intake.subscribed:
-            self._broker.close(timeout=0)
-        return not self._thread.is_alive()
-
-    def stop(self, seconds: float) -> None:
-        """Ends it for now, in that time if possible: the broker goes on collecting for us."""
-        self._stop.set()
-        self._thread.join(seconds)
-
-    def _run(self) -> None:
-        try:
-            if connect(self._broker, self._stop, self._tell):
-                self.intake.run(self._stop)
-                if self._given_up:
-                    self.intake.unsubscribe()
-        except BrokerClosedError:
-            return
-        except Exception as error:
-            self._error = error
-        finally:
-            self.intake.close()
-            self._broker.close()
-
-    def _tell(self, text: str) -> None:
-        self.intake.state = text
 
 
 class Ingest:
@@ -199,11 +56,13 @@ class Ingest:
         self._logs = SiteLog(Path(config["logs"]), min_free_bytes=config["min_free_bytes"])
         self._bad = BadLinks(self._logs)
         journal = config.get("journal")
-        self._worker = Worker(Path(journal) if journal else None, self._logs, self._bad)
+        self._worker = IngestWorker(Path(journal) if journal else None, self._logs, self._bad)
         self._journaled = bool(journal)
         self._feeds: dict[Subscription, Feed] = {}
         self._revision = 0
-        self._plan = Worker.Plan((), (), ())
+        self._plan = IngestPlan()
+        self.changing = True
+        """Whether what is wanted is not in force yet."""
         self.change(config)
 
     @property
@@ -217,27 +76,27 @@ class Ingest:
         self._own = tuple(s for s in wanted if self._journaled and not s.broker)
         self._others = tuple(s for s in wanted if s not in self._own)
         self._copies = tuple(copy_of(item) for item in config.get("copies", ()))
-        self._changing = True
+        self.changing = True
 
     def tick(self) -> None:
         """A step on the way. Raises what has ended one of the threads."""
         for feed in self._feeds.values():
             feed.check()
-        if self._changing and (plan := self._possible()) != self._plan:
+        if self.changing and (plan := self._possible()) != self._plan:
             self._plan = plan
         self._worker.want(self._plan)
-        if self._changing and self._worker.done is self._plan:
+        if self.changing and self._worker.done is self._plan:
             self._end_feeds()
             self._open_feeds()
             self._settle()
 
-    def _possible(self) -> Worker.Plan:
+    def _possible(self) -> IngestPlan:
         """What is wanted, but no copy for a log that is not open yet: it would miss some of it."""
         own = [subscription for subscription in self._others if subscription.own]
         inlets = [self._feeds[s].intake for s in own if s in self._feeds]
         missing = [s for s in own if s not in self._feeds]
         copies = [c for c in self._copies if not any(s.takes(c.topic) for s in missing)]
-        return Worker.Plan(self._own, tuple(copies), tuple(inlets))
+        return IngestPlan(self._own, tuple(copies), tuple(inlets))
 
     def _end_feeds(self) -> None:
         """One that comes back in another way is not given up at its broker."""
@@ -258,7 +117,7 @@ class Ingest:
         feeds = [self._feeds.get(subscription) for subscription in self._others]
         there = all(feed is not None and not feed.holds_up for feed in feeds)
         if there and len(self._feeds) == len(self._others) and self._plan == self._possible():
-            self._changing = False
+            self.changing = False
             self._revision = self._config.get("revision", 0)
             self.in_force += 1
 

@@ -116,7 +116,10 @@ class Manager:
             elif not job.computes:
                 state = Observed(job.name, job.assignment.version, _RUNNING, more=more)
             else:
-                state = _observed(job.name, job.assignment.version, told.get(job.name), more)
+                engine = told.get(job.name)
+                if engine is not None and engine["run"] != job.assignment.run:
+                    engine = None  # it is still about what was wanted before
+                state = _observed(job.name, job.assignment.version, engine, more)
             found.append(state)
         for name, problem in self._site.jobs.problems.items():
             found.append(Observed(name, "", "failed", problem))
@@ -149,7 +152,8 @@ class Manager:
         found: deque[str] = deque(maxlen=count)
         for path in sorted(self._site.folder.glob("*.log")):
             with path.open(encoding="utf-8", errors="replace") as file:
-                found.extend(f"{path.stem}: {line.rstrip()}" for line in file if job in line)
+                lines = (line.rstrip() for line in file if not job or f"job {job}:" in line)
+                found.extend(f"{path.stem}: {line}" for line in lines)
         return {"at": time.time(), "lines": list(found)}
 
 

@@ -30,6 +30,7 @@ class SiteBroker:
         given = self._config
         folder = self._folder / "broker"
         options = MosquittoOptions(
+            host=given.host,
             port=given.port or _remembered_port(folder),
             user=given.user,
             password=password(given.password_file),

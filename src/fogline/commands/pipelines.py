@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,6 +22,7 @@ from fogline.plan.query_file import read_text
 
 FORMATS = {".ins": "ins", ".yaml": "yaml", ".yml": "yaml", ".json": "plan"}
 _POLL_SECONDS = 0.2
+_WIDE = 250
 _SETTLED = ("running", "stopped")
 _COLOURS = {"running": "green", "online": "green", "failed": "red", "gone": "red"}
 
@@ -32,13 +34,13 @@ def deploy(file: Path, name: str | None, wait: float, as_json: bool) -> None:
     uploaded = _upload(client, file, text, form)
     told = client.put_pipeline(name, text, form)
     told["packages"] = uploaded
+    if not as_json:
+        _show_diff(told)
+        click.echo(f"pipeline {name}: revision {told['revision']}")
     if wait:
         told["jobs"] = _wait(client, name, wait, quiet=as_json)
     if as_json:
         click.echo(json.dumps(told))
-        return
-    _show_diff(told)
-    click.echo(f"pipeline {name}: revision {told['revision']}")
 
 
 def diff(file: Path, name: str | None, as_json: bool) -> None:
@@ -181,7 +183,7 @@ def _show_pipelines(found: list[dict[str, Any]]) -> None:
     for item in found:
         states = ", ".join(f"{count} {state}" for state, count in item["states"].items())
         table.add_row(item["name"], str(item["revision"]), str(len(item["jobs"])), states)
-    Console().print(table)
+    _console().print(table)
 
 
 def _show_jobs(found: list[dict[str, Any]]) -> None:
@@ -190,7 +192,7 @@ def _show_jobs(found: list[dict[str, Any]]) -> None:
         counts = [f"{job[key]:,}" for key in ("records_in", "records_out", "bad", "late")]
         head = [job["name"], job["pipeline"], job["node"], _state(job["state"])]
         table.add_row(*head, *counts, job["problem"])
-    Console().print(table)
+    _console().print(table)
 
 
 def _show_nodes(found: list[dict[str, Any]]) -> None:
@@ -201,7 +203,12 @@ def _show_nodes(found: list[dict[str, Any]]) -> None:
         memory = f"{node.get('memory_mb', 0) / 1024:.1f} GB"
         row += [str(node.get("cores", "")), memory, str(len(node["jobs"])), links]
         table.add_row(*row)
-    Console().print(table)
+    _console().print(table)
+
+
+def _console() -> Console:
+    """In a pipe lines are as long as they are."""
+    return Console() if sys.stdout.isatty() else Console(width=_WIDE)
 
 
 def _table(*columns: str) -> Table:

@@ -69,6 +69,8 @@ class Chain:
             raise DataError("; ".join(problems))
         self.stream = options.stream
         self.counts = Counts()
+        self._raw = not steps and not given
+        """Nothing is to be done: messages pass as they are, whatever they hold."""
         self._decoder = Decoder(options)
         self._operators = [operator for operator in made if operator is not None]
         self._time_field = options.time if types is None else None
@@ -79,6 +81,11 @@ class Chain:
 
     def feed(self, message: Message, into: Results) -> None:
         """What this message gives is added to `into`."""
+        if self._raw:
+            self.counts.records += 1
+            self.counts.out += 1
+            into.out.append(message.payload)
+            return
         if self._remember and self._is_known(message):
             self.counts.repeated += 1
             return
@@ -122,7 +129,8 @@ class Chain:
 
     def _encoded(self, record: Record) -> bytes:
         values = record.values
-        if not self._complete and (record.message is None or self._time_field is None):
+        timed = self._time_field is not None or "time" in values
+        if not self._complete and (record.message is None or not timed):
             micros = record.time
             values = {**values, "time": micros // 1000 if micros % 1000 == 0 else micros / 1000}
         try:

@@ -33,6 +33,18 @@ class GatewayBroker:
 
 
 @dataclass(frozen=True, slots=True)
+class SiteBroker:
+    """How to log in at the broker of the site."""
+
+    user: str | None = None
+    password_file: Path | None = None
+
+    def login(self, url: str) -> str:
+        """The site's address with user and password, unless it has them."""
+        return url if "@" in url else address(url, self.user, self.password_file)
+
+
+@dataclass(frozen=True, slots=True)
 class Control:
     url: str
     user: str | None = None
@@ -60,6 +72,7 @@ class GatewayConfig:
     folder: Path
     site: str = ""
     broker: GatewayBroker = field(default_factory=GatewayBroker)
+    site_broker: SiteBroker = field(default_factory=SiteBroker)
     control: Control | None = None
     location: Location | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -76,7 +89,13 @@ class GatewayConfig:
         return replace(self, gateway=name, folder=self.folder / name, gateways=1)
 
 
-_PARTS = {"broker": GatewayBroker, "control": Control, "location": Location, "buffer": Buffer}
+_PARTS = {
+    "broker": GatewayBroker,
+    "site_broker": SiteBroker,
+    "control": Control,
+    "location": Location,
+    "buffer": Buffer,
+}
 
 
 def read_config(path: Path) -> GatewayConfig:
@@ -144,6 +163,11 @@ def _fits(key: str, value: float) -> bool:
     if key in ("latitude", "longitude"):
         return abs(value) <= (90 if key == "latitude" else 180)
     return 0 < value < 1e12
+
+
+def without_login(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
 
 
 def address(url: str, user: str | None, password_file: Path | None) -> str:

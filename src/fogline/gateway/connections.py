@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from fogline.broker import Broker, BrokerClosedError, BrokerError, Options, Tls, open_broker
 from fogline.broker.backoff import Backoff
@@ -11,9 +12,13 @@ from fogline.broker.backoff import Backoff
 class Connections:
     """All brokers that records are sent to. For use by several gateways and threads."""
 
-    def __init__(self, name: str, tls: Tls | None = None) -> None:
+    def __init__(
+        self, name: str, tls: Tls | None = None, login: Callable[[str], str] = lambda url: url
+    ) -> None:
+        """`login` adds user and password to an address that has none."""
         self._name = name
         self._tls = tls
+        self._login = login
         self._brokers: dict[str, Broker] = {}
         self._guard = threading.Lock()
         self._closing = threading.Event()
@@ -23,7 +28,7 @@ class Connections:
         with self._guard:
             if url not in self._brokers:
                 options = Options(client_id="", tls=self._tls, retry_longest=5.0)
-                self._brokers[url] = broker = open_broker(url, options)
+                self._brokers[url] = broker = open_broker(self._login(url), options)
                 connect_in_background(broker, self._closing)
             return self._brokers[url]
 

@@ -19,7 +19,7 @@ from fogline.broker import Broker, BrokerError, Tls
 from fogline.errors import DataError, FoglineError
 from fogline.gateway import store
 from fogline.gateway.checks import names, read_assignments
-from fogline.gateway.config import GatewayConfig
+from fogline.gateway.config import GatewayConfig, without_login
 from fogline.gateway.connections import Connections
 from fogline.gateway.intake import Intake
 from fogline.gateway.job import Job
@@ -66,7 +66,9 @@ class Gateway:
         self._own_scheduler = scheduler is None
         self._scheduler = scheduler or Scheduler()
         self._own_connections = connections is None
-        self._connections = connections or Connections(config.gateway, _tls(config))
+        self._connections = connections or Connections(
+            config.gateway, _tls(config), config.site_broker.login
+        )
         self._shared = shared
         self._sources: dict[str, Sources] = {}
         self._jobs: dict[str, tuple[Job, Routes]] = {}
@@ -170,8 +172,9 @@ class Gateway:
         return Node(
             name=self.config.gateway,
             kind=GATEWAY,
-            broker=own.url.rpartition("@")[2] if isinstance(own, OwnBroker) else "",
+            broker=without_login(own.url) if isinstance(own, OwnBroker) else "",
             cores=os.cpu_count() or 0,
+            memory_mb=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20,
             latitude=place.latitude if place else None,
             longitude=place.longitude if place else None,
             labels=self.config.labels,

@@ -30,7 +30,7 @@ class Host:
         tls = Tls(ca=config.broker.ca) if config.broker.ca else None
         self._config = config
         self._scheduler = Scheduler(max(config.threads, 1))
-        self._connections = Connections(config.gateway, tls)
+        self._connections = Connections(config.gateway, tls, config.site_broker.login)
         self._intake = Intake(broker_address(config), f"fogline-{config.gateway}-in", tls)
         self._nodes: list[ControlledNode] = []
         self.gateways = [

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from fogline.errors import UsageError
 from fogline.model.sites import JobStatus, out_log
+from fogline.plan.catalog import duration_ms
 from fogline.spark.site_query import SiteQuery
 from fogline.spark.site_session import pool_name
 from fogline.spark.user_code import Function, call
@@ -118,8 +119,15 @@ class CodeJob:
         names = {"_time": "time", "_topic": "topic", "_payload": "payload"}
         frame = frame.withColumnsRenamed(names)
         if lateness := self._spec.input.get("lateness"):
-            frame = frame.withWatermark("time", lateness)
+            frame = frame.withWatermark("time", f"{_millis(lateness)} milliseconds")
         return frame
+
+
+def _millis(lateness: str) -> int:
+    found = duration_ms(lateness)
+    if found is None:
+        raise UsageError(f"input: lateness {lateness!r} is no time", 'for example "2 s"')
+    return found
 
 
 def source_options(given: Mapping[str, str]) -> dict[str, str]:
