@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from fogline.demo import traffic_devices as devices
-from fogline.demo.traffic import EDGES, JOBS
+from fogline.demo.traffic import EDGES, JOBS, _Run
 from fogline.demo.traffic_result import CLOUD, FOG, Measured, compared, differential, keep
+from fogline.demo.traffic_table import Progress
 from fogline.deploy.assign import assignments
 from fogline.model.jobs import LINK, LOG, Pipeline
 from tests.deploy.kit import resolved, site, topology
@@ -113,6 +114,27 @@ def test_sending_stops_when_asked() -> None:
 
 def _first(readings: Any, count: int) -> Any:
     return (reading for _, reading in zip(range(count), readings, strict=False))
+
+
+class IdleWorld:
+    """Sites that tell nothing."""
+
+    sites = (*EDGES, "cloud")
+
+    def broker(self, site: str) -> str:
+        return f"memory://{site}"
+
+    def status(self, site: str) -> dict[str, Any]:
+        return {}
+
+
+def test_ctrl_c_before_anything_is_sent_ends_at_once() -> None:
+    asked = threading.Event()
+    asked.set()
+    told = _Run(IdleWorld(), FOG, 10.0, 300, Progress()).measure(asked)  # type: ignore[arg-type]
+    assert (told.sent, told.complete, dict(told.jobs)) == (0, False, {})
+    assert told.processed == {"local": 0, "global": 0}
+    assert told.seconds < 1.0
 
 
 # ── fog and cloud compared ───────────────────────────────────────────────────────────────────────

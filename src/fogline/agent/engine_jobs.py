@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fogline import settings
 from fogline.agent.jobs import job_folder, job_reader, make_job, read_log
 from fogline.agent.rejects import RejectMover
+from fogline.agent.starts import load_starts
 from fogline.errors import FoglineError
 from fogline.log import SiteLog, set_position
 from fogline.log.counting import RecordCounter
@@ -174,6 +175,7 @@ def _query_job(place: Workplace, assignment: Assignment, work: Query, folder: Pa
         functions=spark_functions(loaded.functions),
         trigger_ms=place.trigger_ms,
         reads=tuple(read_log(read) for read in assignment.reads),
+        starts=load_starts(folder, assignment),
         second=work.stage == SECOND,
     )
     kind = FirstStageJob if work.stage == FIRST else SiteJob
@@ -197,6 +199,7 @@ def _code_job(
         computation=assignment.computation,
         logs=place.logs.root,
         log_folder=place.logs.folder,
+        starts=load_starts(folder, assignment),
         trigger_ms=place.trigger_ms,
     )
     return CodeJob(place.spark, spec)

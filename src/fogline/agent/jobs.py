@@ -59,6 +59,11 @@ class AgentJob:
         """The topics of a job that is not a query."""
         return [] if self.streams() else list(self.assignment.reads)
 
+    def logs(self) -> list[str]:
+        """The logs it reads."""
+        streams = [stream_log(s) for s in self.streams() if s.provider == "mqtt"]
+        return [*streams, *(read_log(place) for place in self.places())]
+
     def results(self) -> list[str]:
         """The logs of what it computes, or passes on."""
         if not self.computes:

@@ -11,11 +11,11 @@ from pathlib import Path
 from fogline import settings
 from fogline.agent.assignments import Assignments
 from fogline.agent.config import SiteConfig
-from fogline.agent.jobs import AgentJob, job_folder, job_reader, make_job, read_log, route_reader
+from fogline.agent.jobs import AgentJob, job_folder, job_reader, make_job, route_reader
+from fogline.agent.starts import note_starts
 from fogline.errors import FoglineError, UsageError
 from fogline.log import SiteLog, forget_reader, get_position
 from fogline.model.jobs import Assignment, Query
-from fogline.model.sites import stream_log
 from fogline.plan.query_file import read_text
 
 _DRAIN_SECONDS = 60.0
@@ -76,6 +76,9 @@ class SiteJobs:
     def install(self, assignments: Iterable[Assignment]) -> bool:
         """Whether anything changed."""
         given = list(assignments)
+        for assignment in given:
+            job = make_job(assignment, settings.load())
+            note_starts(job_folder(self._folder, job.name), job, self._logs)
         changed = self._assigned.install(given)
         for assignment in given:
             if assignment.job in changed:
@@ -129,8 +132,7 @@ class SiteJobs:
                 del self._ending[name]
 
     def _remove(self, job: AgentJob) -> None:
-        read = [stream_log(s) for s in job.streams() if s.provider == "mqtt"]
-        for log in [*read, *(read_log(place) for place in job.places())]:
+        for log in job.logs():
             forget_reader(self._logs.folder(log), job_reader(job.name))
         for log in job.results():
             if job.computes:

@@ -135,7 +135,8 @@ def _callable_problem(module: Any, name: str, function: str) -> str | None:
         signature = inspect.signature(found)
     except (ValueError, TypeError):
         return None
-    if _takes(signature, None) or _takes(signature, None, {}):
+    named = any(p.kind is p.KEYWORD_ONLY for p in signature.parameters.values())
+    if named or _takes(signature, None) or _takes(signature, None, {}):
         return None
     return (
         f"{name}:{function}{signature} takes the wrong number of parameters: "

@@ -83,7 +83,8 @@ class _Run:
         self._send(devices, "sending", asked)
         took = time.monotonic() - began
         at_end = processed(self._counted())
-        self._drain(devices, "coming through", max(_DRAIN_SECONDS, took))
+        if any(devices.counts().values()):
+            self._drain(devices, "coming through", max(_DRAIN_SECONDS, took))
         seconds = self._seconds if self._seconds and not asked.is_set() else took
         return self._measured(devices.counts(), seconds, at_end)
 
@@ -92,7 +93,8 @@ class _Run:
         short run measures. What is sent for it is not counted."""
         devices = Devices(self._brokers, _WARM_RATE, _WARM_SECONDS, seed=_WARM_SEED)
         self._send(devices, "warming up", asked)
-        if not self._drain(devices, "warming up", _WARM_LIMIT_SECONDS):
+        warm = self._drain(devices, "warming up", _WARM_LIMIT_SECONDS, asked.is_set)
+        if not warm and not asked.is_set():
             text = f"after {_WARM_LIMIT_SECONDS:g} s the jobs have not processed their first batch"
             raise SetupError(text, "is this machine busy with something else?")
         self._before = dict(self._counted())
@@ -104,14 +106,20 @@ class _Run:
         self._watch(devices, what, lambda: devices.done or asked.is_set())
         devices.stop()
 
-    def _drain(self, devices: Devices, what: str, seconds: float) -> bool:
+    def _drain(
+        self,
+        devices: Devices,
+        what: str,
+        seconds: float,
+        given_up: Callable[[], bool] = lambda: False,
+    ) -> bool:
         """Whether everything sent has come through, in time."""
         limit = time.monotonic() + seconds
 
         def complete() -> bool:
             return is_complete(self._counted(), devices.counts())
 
-        self._watch(devices, what, lambda: complete() or time.monotonic() > limit)
+        self._watch(devices, what, lambda: complete() or given_up() or time.monotonic() > limit)
         return complete()
 
     def _watch(self, devices: Devices, what: str, until: Callable[[], bool]) -> None:

@@ -25,7 +25,7 @@ from fogline.demo.http import get_json
 from fogline.errors import FoglineError, SetupError
 
 _POLL_SECONDS = 0.1
-_START_SECONDS = 180.0
+_START_SECONDS = 600.0
 _STOP_SECONDS = 60.0
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,8 @@ class CodeSpec:
     computation: str
     logs: Path
     log_folder: Callable[[str], Path]
+    starts: Mapping[str, int] = field(default_factory=dict)
+    """Where in a log it begins; elsewhere at the oldest message that is kept."""
     trigger_ms: int = 1000
     max_bytes: int = 64 << 20
 
@@ -111,6 +113,7 @@ class CodeJob:
             "tail": "true",
             "flush": "false",
             "stream": log,
+            "start": str(self._spec.starts.get(log, 0)),
             "rejects": str(self._spec.rejects),
             "maxBytesPerTrigger": str(self._spec.max_bytes),
         }

@@ -6,7 +6,7 @@ in it in microseconds; a missing number is null. Gateways write the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,14 @@ def pane_payloads(panes: DataFrame) -> DataFrame:
 
 
 def read_pane_logs(
-    spark: SparkSession, folders: Iterable[Path], lateness_ms: int, options: dict[str, str]
+    spark: SparkSession, folders: Mapping[Path, int], lateness_ms: int, options: dict[str, str]
 ) -> DataFrame:
     """The input of the second stage from logs of such records, each with its own watermark: what
-    one origin has not sent yet is waited for."""
-    frames = [_read(spark, folder, lateness_ms, options) for folder in folders]
+    one origin has not sent yet is waited for. `folders`: the logs and where to begin in them."""
+    frames = [
+        _read(spark, folder, lateness_ms, options | {"start": str(start)})
+        for folder, start in folders.items()
+    ]
     table = frames[0]
     for other in frames[1:]:
         table = table.unionByName(other)

@@ -8,7 +8,7 @@ fingerprint of what it computes: a changed query file begins anew, an unchanged 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,8 @@ class JobSpec:
     max_bytes: int = 64 << 20
     reads: tuple[str, ...] = ()
     """Of a stage: the logs it reads."""
+    starts: Mapping[str, int] = field(default_factory=dict)
+    """Where in a log it begins; elsewhere at the oldest message that is kept."""
     second: bool = False
     """It reads the panes of first stages, not messages."""
 
@@ -155,7 +157,8 @@ class SiteJob:
 
     def _panes(self, program: Program) -> DataFrame:
         lateness = max((scan.stream.lateness_ms for scan in program.scans), default=0)
-        folders = [self._spec.log_folder(log) for log in self._spec.reads]
+        starts = self._spec.starts
+        folders = {self._spec.log_folder(log): starts.get(log, 0) for log in self._spec.reads}
         options = {"maxBytesPerTrigger": str(self._spec.max_bytes)}
         return read_pane_logs(self._spark, folders, lateness, options)
 
@@ -204,7 +207,9 @@ def stream_input(spec: JobSpec, stream: StreamSource) -> Input:
         rejects=spec.rejects,
     )
     if stream.provider == "mqtt":
-        return replace(common, path=spec.log_folder(stream_log(stream)), log=True)
+        log = stream_log(stream)
+        begin = {"start": str(spec.starts.get(log, 0))}
+        return replace(common, path=spec.log_folder(log), log=True, options=begin)
     if stream.provider == "file":
         return replace(common, path=Path(str(stream.parameter("path"))).resolve())
     raise UsageError(f"stream {stream.name} comes from {stream.provider}, which a site cannot read")

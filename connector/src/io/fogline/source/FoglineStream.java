@@ -56,7 +56,7 @@ final class FoglineStream
 
     @Override
     public Offset initialOffset() {
-        return SourceOffset.initial(files.firsts());
+        return SourceOffset.initial(files.begins());
     }
 
     @Override

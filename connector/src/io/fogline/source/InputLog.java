@@ -16,11 +16,13 @@ final class InputLog implements Store {
 
     private final Path folder;
     private final boolean tail;
+    private final long start;
     private final Committed committed;
 
     InputLog(SourceOptions options) {
         folder = Path.of(options.path());
         tail = options.tail();
+        start = options.start();
         committed = new Committed(folder);
     }
 
@@ -37,6 +39,16 @@ final class InputLog implements Store {
     public SortedMap<String, Long> firsts() {
         try {
             return at(Segments.first(folder, committed.read()));
+        } catch (IOException e) {
+            throw new UncheckedIOException("cannot list " + folder, e);
+        }
+    }
+
+    @Override
+    public SortedMap<String, Long> begins() {
+        try {
+            long end = committed.read();
+            return at(Math.max(Segments.first(folder, end), Math.min(start, end)));
         } catch (IOException e) {
             throw new UncheckedIOException("cannot list " + folder, e);
         }

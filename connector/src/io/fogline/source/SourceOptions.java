@@ -24,6 +24,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * @param lateness in milliseconds; -1 when nothing is late
  * @param speed times real time; 0 as fast as possible
  * @param timeShift microseconds to add to every declared time
+ * @param start of a log: the position at which a stream without a checkpoint begins
  */
 record SourceOptions(
         String path,
@@ -47,7 +48,8 @@ record SourceOptions(
         double speed,
         String panes,
         boolean log,
-        long timeShift)
+        long timeShift,
+        long start)
         implements Serializable {
 
     private static final ObjectMapper JSON = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS);
@@ -87,7 +89,8 @@ record SourceOptions(
                 speed(options),
                 options.get("panes"),
                 flag(options, "log"),
-                number(options, "timeShift", 0, Long.MIN_VALUE)).checked();
+                number(options, "timeShift", 0, Long.MIN_VALUE),
+                number(options, "start", 0, 0)).checked();
     }
 
     private SourceOptions checked() {
@@ -106,7 +109,8 @@ record SourceOptions(
     SourceOptions withoutRejects() {
         return new SourceOptions(
                 path, format, fields, layout, entity, header, filter, sample, sampleSeed, control, controlDrops, stream,
-                lateness, null, maxBytesPerTrigger, splitBytes, tail, flush, speed, panes, log, timeShift);
+                lateness, null, maxBytesPerTrigger, splitBytes, tail, flush, speed, panes, log, timeShift,
+                start);
     }
 
     /** Whether bad messages are rows of their own. */

@@ -21,6 +21,11 @@ interface Store {
     /** The positions of the first messages that are still there; 0 for a file that is not in it. */
     SortedMap<String, Long> firsts();
 
+    /** Where a stream without a checkpoint begins. */
+    default SortedMap<String, Long> begins() {
+        return firsts();
+    }
+
     String pathOf(String file);
 
     /**
