@@ -23,7 +23,8 @@ SEES: dict[str, frozenset[str]] = {
     "errors": frozenset(),
     "settings": frozenset({"", "errors"}),
     **{name: BASE | frozenset(CHAIN[:place]) for place, name in enumerate(CHAIN)},
-    "coordinator": BASE | frozenset(CHAIN[:-1]) | {"broker", "control"},
+    # The gateway's steps are checked before they are sent.
+    "coordinator": BASE | frozenset(CHAIN[:-1]) | {"broker", "control", "gateway"},
     "model": frozenset({"errors"}),
     "simulate": frozenset({"", "errors", "model"}),
     "spark": BASE | {"model", "language", "plan"},

@@ -51,6 +51,6 @@ def _load(path: Path) -> dict[str, Assignment]:
         listed = [Assignment.from_json(item) for item in json.loads(path.read_text("utf-8"))]
     except FileNotFoundError:
         return {}
-    except (ValueError, TypeError, DataError) as error:
+    except (ValueError, TypeError, RecursionError, DataError) as error:
         raise DataError(f"{path} cannot be read: {error}", "move it away to begin anew") from error
     return {a.job: a for a in listed}

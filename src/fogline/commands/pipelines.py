@@ -198,12 +198,17 @@ def _show_jobs(found: list[dict[str, Any]]) -> None:
 def _show_nodes(found: list[dict[str, Any]]) -> None:
     table = _table("node", "kind", "state", "broker", "cores", "memory", "jobs", "links")
     for node in found:
-        links = ", ".join(f"{to} {link['latency_ms']:g} ms" for to, link in node["links"].items())
+        links = ", ".join(_link(to, link) for to, link in node["links"].items())
         row = [node["name"], node["kind"], _state(node["state"]), node.get("broker", "")]
         memory = f"{node.get('memory_mb', 0) / 1024:.1f} GB"
         row += [str(node.get("cores", "")), memory, str(len(node["jobs"])), links]
         table.add_row(*row)
     _console().print(table)
+
+
+def _link(to: str, link: dict[str, Any]) -> str:
+    rate = f", {link['mbit_s']:g} Mbit/s" if link["mbit_s"] else ""
+    return f"{to} ({link['latency_ms']:g} ms{rate})"
 
 
 def _console() -> Console:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fogline.coordinator.errors import UnavailableError
+from fogline import settings
 from fogline.coordinator.ports import INSIGHTS, PLAN, UNINSTALL, Action, Compiled, World
 from fogline.deploy.composition import read_composition
 from fogline.deploy.deployment_plan import read_deployment_plan
+from fogline.deploy.insights import deploy_query
 from fogline.deploy.resolve import Package, resolve
 from fogline.deploy.topology import Topology
 from fogline.deploy.written import DEPLOY, Composition
-from fogline.model.jobs import Pipeline
+from fogline.errors import DataError
+from fogline.gateway.chain import Chain
+from fogline.model.jobs import Pipeline, Scalar
+from fogline.plan.user_functions import UserFunctions
 
 
 class DeployCompiler:
@@ -50,17 +53,31 @@ def _resolved(composition: Composition, name: str, world: World) -> Compiled:
         file: text for file in composition.query_files if (text := world.text_of(file)) is not None
     }
     topology = Topology.of(world.views.values())
+    functions = UserFunctions(settings.load().functions)
     found = resolve(
-        composition, topology, code, world.check, world.existing, name=name, files=files
+        composition,
+        topology,
+        code,
+        world.check,
+        world.existing,
+        name=name,
+        files=files,
+        functions=functions.check,
+        check_steps=_check_steps,
     )
     return Compiled(found.pipeline, found.notes)
 
 
-def _from_query(text: str, name: str, topology: Topology) -> Pipeline:
+def _check_steps(
+    steps: Sequence[Mapping[str, Any]], given: Mapping[str, str], parameters: Mapping[str, Scalar]
+) -> str | None:
+    """What a gateway would say to these steps."""
     try:
-        insights = importlib.import_module("fogline.deploy.insights")
-    except ModuleNotFoundError as error:
-        raise UnavailableError("query files cannot be deployed yet", "use a composition") from error
-    made = insights.deploy_query(text, name, topology)
-    assert isinstance(made, Pipeline)
-    return made
+        Chain(steps, given, parameters)
+    except DataError as error:
+        return str(error)
+    return None
+
+
+def _from_query(text: str, name: str, topology: Topology) -> Pipeline:
+    return deploy_query(text, name, topology)

@@ -1,0 +1,249 @@
+"""What a coordinator gives a site to do: kept on disk, fetched once, ended in order."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fogline.agent.assignments import Assignments
+from fogline.agent.config import SiteConfig
+from fogline.agent.jobs import copies, job_folder, job_reader, route_reader, routes, subscriptions
+from fogline.agent.packages import Packages
+from fogline.agent.site_jobs import SiteJobs
+from fogline.agent.starts import load_starts
+from fogline.errors import DataError, FoglineError, UsageError
+from fogline.log import SiteLog, get_position, set_position
+from fogline.log.counting import RecordCounter
+from fogline.model.jobs import Assignment, Code, Place, Query, Route, Steps
+
+CODE = Code("job:run", "0" * 64, "job.py")
+QUERY = (
+    's = STREAM FROM mqtt(topic="t", format="json", time="at");\nm = COMPUTE AVG(x, 5 s) EVERY 5 s'
+)
+
+
+def job(name: str = "j", work: Any = CODE, **more: Any) -> Assignment:
+    defaults = {"reads": (Place("in"),), "routes": (Route("log", "out"),)}
+    return Assignment(name, "p", work, **(defaults | more))
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> SiteLog:
+    return SiteLog(tmp_path / "log", min_free_bytes=1)
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, logs: SiteLog) -> SiteJobs:
+    return SiteJobs(SiteConfig("s", tmp_path), tmp_path, logs)
+
+
+def fill(logs: SiteLog, topic: str, *payloads: bytes) -> int:
+    with logs.writer(topic) as writer:
+        writer.append([(topic, payload) for payload in payloads])
+        return writer.commit()
+
+
+# ── on disk ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_assignments_survive(tmp_path: Path) -> None:
+    kept = Assignments(tmp_path)
+    assert kept.install([job("a"), job("b", Query(QUERY))]) == ["a", "b"]
+    assert kept.install([job("a")]) == []
+    assert [gone.job for gone in kept.remove(["b", "b", "unknown"])] == ["b"]
+    assert Assignments(tmp_path).all() == {"a": job("a")}
+
+
+@pytest.mark.parametrize("text", ["", "{", '[{"job": 1}]', "[1]", '{"a": 1}', "[" * 5000])
+def test_a_file_that_makes_no_sense_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "assignments.json").write_text(text, encoding="utf-8")
+    with pytest.raises(FoglineError):
+        Assignments(tmp_path)
+
+
+def test_versions_tell_what_has_changed() -> None:
+    first = job()
+    redirected = job(routes=(Route("publish", "elsewhere"),))
+    updated = job(parameters={"rate": 2})
+    other = job(reads=(Place("in2"),))
+    assert len({a.version for a in (first, redirected, updated, other)}) == 4
+    assert first.run == redirected.run
+    assert first.run != updated.run
+    assert first.computation == updated.computation != other.computation
+
+
+# ── packages ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class Repository:
+    def __init__(self, data: bytes, part: int = 10) -> None:
+        self.data = data
+        self.part = part
+        self.asked = 0
+
+    def ask(self, op: str, body: dict[str, Any], seconds: float) -> dict[str, Any]:
+        assert op == "package"
+        self.asked += 1
+        part = self.data[body["offset"] : body["offset"] + self.part]
+        return {"size": len(self.data), "data": base64.b64encode(part).decode()}
+
+
+def test_a_package_is_fetched_once(tmp_path: Path) -> None:
+    data = b"def run(records):\n    return records\n"
+    wanted = job(work=Code("job:run", hashlib.sha256(data).hexdigest(), "job.py"))
+    packages, repository = Packages(tmp_path), Repository(data)
+    packages.fetch([wanted, job("q", Query(QUERY))], repository.ask)
+    packages.fetch([wanted], repository.ask)
+    path = packages.path(wanted)
+    assert path is not None
+    assert path.read_bytes() == data
+    assert repository.asked == 4
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"size": 5},
+        {"size": 5, "data": "!"},
+        {"size": 0, "data": ""},
+        {"size": 5, "data": ""},
+        {"size": 1 << 40, "data": "AAAA"},
+        {"size": 3, "data": "AAAA"},
+    ],
+)
+def test_what_is_no_package_is_refused(tmp_path: Path, answer: dict[str, Any]) -> None:
+    packages = Packages(tmp_path)
+    with pytest.raises(DataError):
+        packages.fetch([job()], lambda op, body, seconds: answer)
+    path = packages.path(job())
+    assert path is not None
+    assert not path.exists()
+
+
+# ── where a job begins ───────────────────────────────────────────────────────────────────────────
+
+
+def test_a_new_job_begins_with_what_comes_from_now_on(
+    tmp_path: Path, jobs: SiteJobs, logs: SiteLog
+) -> None:
+    end = fill(logs, "in", b"old")
+    jobs.install([job()])
+    folder = job_folder(tmp_path, "j")
+    assert load_starts(folder, job()) == {"in": end}
+    assert get_position(logs.folder("in"), job_reader("j")) == end
+    fill(logs, "in", b"new")
+    jobs.install([job()])
+    assert load_starts(folder, job()) == {"in": end}
+
+
+def test_a_changed_computation_goes_on_where_the_old_one_was(
+    tmp_path: Path, jobs: SiteJobs, logs: SiteLog
+) -> None:
+    jobs.install([job()])
+    done = fill(logs, "in", b"done")
+    set_position(logs.folder("in"), job_reader("j"), done)
+    fill(logs, "in", b"waiting")
+    changed = job(input={"format": "json", "schema": "x double"})
+    jobs.install([changed])
+    assert load_starts(job_folder(tmp_path, "j"), changed) == {"in": done}
+
+
+# ── what is refused ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        job(work=Query("nothing = ")),
+        job(work=Steps(({"op": "filter"},))),
+        job(reads=()),
+        job(work=Query(QUERY.replace("mqtt(topic", "memory(name"))),
+    ],
+)
+def test_what_cannot_run_here_changes_nothing(jobs: SiteJobs, wrong: Assignment) -> None:
+    with pytest.raises(FoglineError):
+        jobs.check([job("good"), wrong])
+    assert jobs.all() == []
+
+
+def test_jobs_of_the_site_itself_are_not_touched(tmp_path: Path, logs: SiteLog) -> None:
+    from fogline.agent.config import JobConfig
+
+    (tmp_path / "own.ins").write_text(QUERY, encoding="utf-8")
+    config = SiteConfig("s", tmp_path, jobs=(JobConfig("own", tmp_path / "own.ins"),))
+    jobs = SiteJobs(config, tmp_path, logs)
+    with pytest.raises(UsageError, match="own configuration"):
+        jobs.check([job("own")])
+    assert not jobs.remove(["own"], 2)
+    assert [j.name for j in jobs.current()] == ["own"]
+
+
+# ── the end of a job ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_removed_job_sends_what_it_has_before_it_is_forgotten(
+    tmp_path: Path, jobs: SiteJobs, logs: SiteLog
+) -> None:
+    jobs.install([job()])
+    fill(logs, "in", b"1")
+    end = fill(logs, "out/j", b"1")
+    set_position(logs.folder("in"), job_reader("j"), 0)
+    assert jobs.remove(["j"], revision=2)
+    assert jobs.current() == []
+    assert [j.running for j in jobs.all()] == [False]
+    with pytest.raises(UsageError, match="still ending"):
+        jobs.check([job()])
+    assert not jobs.release_drained(stopped=1, revision=3)
+    assert not jobs.release_drained(stopped=2, revision=3)
+    set_position(logs.folder("out/j"), route_reader("j", 0), end)
+    assert jobs.release_drained(stopped=2, revision=3)
+    assert jobs.all() == []
+    jobs.clean_up(told=2)
+    assert logs.folder("out/j").exists()
+    jobs.clean_up(told=3)
+    assert not logs.folder("out/j").exists()
+    assert not job_folder(tmp_path, "j").exists()
+    assert get_position(logs.folder("in"), job_reader("j")) is None
+    jobs.check([job()])
+
+
+# ── what the processes are told ──────────────────────────────────────────────────────────────────
+
+
+def test_chains_at_a_site_are_copies_and_the_rest_are_routes(jobs: SiteJobs) -> None:
+    jobs.install(
+        [
+            job("first", routes=(Route("log", "t"),)),
+            job("second", Query(QUERY), reads=(Place("t"),), routes=()),
+            job("third", routes=(Route("link", "far", "mqtt://h:1", "north"),)),
+            job("fourth", Steps(()), reads=(Place("raw/#"),), routes=(Route("publish", "x"),)),
+        ]
+    )
+    told = jobs.all()
+    assert [c["log"] for c in copies(told)] == ["out/first"]
+    assert [(r["mode"], r["log"]) for r in routes(told)] == [
+        ("link", "out/third"),
+        ("publish", "raw/#"),
+    ]
+    assert sorted(s["log"] for s in subscriptions(told)) == ["in", "raw/#", "t"]
+    assert [s["deduplicate"] for s in subscriptions(told) if s["log"] == "t"] == [True]
+
+
+def test_records_are_counted_without_reading_them(tmp_path: Path, logs: SiteLog) -> None:
+    note = tmp_path / "note"
+    counter = RecordCounter(logs.folder("c"), note)
+    assert counter.update() == 0
+    fill(logs, "c", b"1", b"2")
+    assert counter.update() == 2
+    fill(logs, "c", *[b"x"] * 300)
+    assert counter.update() == 302
+    counter.close()
+    fill(logs, "c", b"3")
+    assert RecordCounter(logs.folder("c"), note).update() == 303
+    note.write_text("nonsense", encoding="ascii")
+    assert RecordCounter(logs.folder("c"), note).update() == 303
