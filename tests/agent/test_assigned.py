@@ -212,6 +212,20 @@ def test_a_removed_job_sends_what_it_has_before_it_is_forgotten(
     jobs.check([job()])
 
 
+def test_a_route_that_is_no_more_keeps_no_records(jobs: SiteJobs, logs: SiteLog) -> None:
+    two = job(routes=(Route("log", "a"), Route("publish", "b")))
+    jobs.install([two])
+    fill(logs, "out/j", b"1")
+    for index in (0, 1):
+        set_position(logs.folder("out/j"), route_reader("j", index), 0)
+    jobs.install([job()], revision=5)
+    jobs.clean_up(told=4)
+    assert get_position(logs.folder("out/j"), route_reader("j", 1)) == 0
+    jobs.clean_up(told=5)
+    assert get_position(logs.folder("out/j"), route_reader("j", 1)) is None
+    assert get_position(logs.folder("out/j"), route_reader("j", 0)) == 0
+
+
 # ── what the processes are told ──────────────────────────────────────────────────────────────────
 
 

@@ -160,7 +160,7 @@ class Site:
         given = list(assignments)
         with self._changing:
             self.jobs.check(given)
-            changed = self.jobs.install(given)
+            changed = self.jobs.install(given, self._revision + 1)
             revision = self._changed() if changed else self._revision
         deadline = time.monotonic() + seconds
         while self._ingest.status.get("revision", 0) < revision:

@@ -46,6 +46,8 @@ class SiteJobs:
         for assignment in self._assigned.all().values():
             self._take(assignment)
         self._ending: dict[str, _Ending] = {}
+        self._left: list[tuple[int, str, str]] = []
+        """Readers of routes that are no more, as (revision, log, reader)."""
 
     def all(self) -> list[AgentJob]:
         """With those that no longer compute but still have records to send."""
@@ -73,17 +75,30 @@ class SiteJobs:
                 raise UsageError(f"job {assignment.job} is still ending", "try again in a moment")
             make_job(assignment, settings.load())
 
-    def install(self, assignments: Iterable[Assignment]) -> bool:
-        """Whether anything changed."""
+    def install(self, assignments: Iterable[Assignment], revision: int = 0) -> bool:
+        """Whether anything changed; `revision` is the one in which it will have."""
         given = list(assignments)
         for assignment in given:
             job = make_job(assignment, settings.load())
             note_starts(job_folder(self._folder, job.name), job, self._logs)
+            self._note_left(job, revision)
         changed = self._assigned.install(given)
         for assignment in given:
             if assignment.job in changed:
                 self._take(assignment)
         return bool(changed)
+
+    def _note_left(self, new: AgentJob, revision: int) -> None:
+        """Routes that the job had and has no longer: their readers need nothing any more."""
+        old = self._jobs.get(new.name)
+        if old is None:
+            return
+        ends = range(len(new.assignment.routes), len(old.assignment.routes))
+        self._left += [
+            (revision, log, route_reader(old.name, index))
+            for log in old.results()
+            for index in ends
+        ]
 
     def remove(self, names: Iterable[str], revision: int) -> bool:
         gone = self._assigned.remove(names)
@@ -126,6 +141,9 @@ class SiteJobs:
 
     def clean_up(self, told: int) -> None:
         """Removes what released jobs kept, once all processes are at revision `told` or later."""
+        for item in [item for item in self._left if item[0] <= told]:
+            self._left.remove(item)
+            forget_reader(self._logs.folder(item[1]), item[2])
         for name, ending in list(self._ending.items()):
             if ending.released is not None and ending.released <= told:
                 self._remove(ending.job)
