@@ -31,7 +31,8 @@ JOBS = 17
 _POLL_SECONDS = 0.25
 _WARM_RATE, _WARM_SECONDS, _WARM_SEED, _WARM_LIMIT_SECONDS = 90, 2.0, 1000, 180.0
 _DRAIN_SECONDS = 60.0
-_MORE = {"retention": {"megabytes": 64}, "metrics_seconds": 30}
+_MORE = {"retention": {"megabytes": 64}, "metrics_seconds": 30, "trigger_ms": 2000}
+"""One machine stands for four sites: a batch every two seconds leaves room for the others."""
 
 Jobs = dict[str, dict[str, Any]]
 
