@@ -4,7 +4,7 @@ PYTHON := .venv/bin/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench bench-peers bench-site bench-sites kill-matrix clean
+.PHONY: help setup demo test lint bench bench-peers bench-site bench-sites bench-replicas kill-matrix clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ bench-site: setup ## measure a live site: latency, intake, the log, idle, an hou
 
 bench-sites: setup ## measure many sites: deploying chains, gateways, the store
 	@$(PYTHON) bench/sites.py $(ARGS)
+
+bench-replicas: setup ## simulate where replicas go: unstable nodes, queries
+	@$(PYTHON) bench/replicas.py $(ARGS)
 
 kill-matrix: setup ## 100,000 readings while every process is killed again and again
 	@$(PYTHON) tests/agent/kill_matrix.py $(ARGS)

@@ -21,6 +21,8 @@ TARGETS = [
     "bench",
     "bench-peers",
     "bench-site",
+    "bench-sites",
+    "bench-replicas",
     "kill-matrix",
     "clean",
     "help",

@@ -1,0 +1,229 @@
+"""How stable nodes have been, and which data should therefore be copied where.
+
+Two scores over the same history. `instability` grows with failures, with how close they follow each
+other and with how recent they are; `stability` falls with failures and restarts over a life.
+`choose` pairs the nodes with the highest instability with those of the highest stability.
+
+Every function is pure: times are seconds on any one clock, and the caller says what time it is.
+What a history may leave open is decided here, towards "unstable":
+
+- Without failures the instability is 0, and such a node's data is never copied for its sake.
+- Failures less than `SHORTEST_GAP` apart, and a first failure at or before the start (the clock
+  went back, or the node was introduced anew), count as that far apart.
+- A failure later than now counts as a new one; a life that has not begun counts as that short.
+- Order does not matter: times are sorted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from fogline.errors import DataError
+
+DAY = 86_400.0
+SHORTEST_GAP = 1.0
+WEIGHTS = {"old": 0.5, "mid": 1.0, "new": 2.0}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHistory:
+    """When a node was first seen, when it failed, and when it came up again or was restarted."""
+
+    start: float
+    fails: tuple[float, ...] = ()
+    restarts: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not all(map(math.isfinite, (self.start, *self.fails, *self.restarts))):
+            raise DataError("a node's history holds a time that is no number")
+        object.__setattr__(self, "fails", tuple(sorted(self.fails)))
+        object.__setattr__(self, "restarts", tuple(sorted(self.restarts)))
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """So many bytes of what `origin` produced are also at `destination`."""
+
+    origin: str
+    destination: str
+    size: int
+
+    def __post_init__(self) -> None:
+        if self.origin == self.destination or self.size < 0:
+            raise DataError(f"no replica: {self.size} bytes of {self.origin} at {self.destination}")
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """What is stored where, so far."""
+
+    sizes: Mapping[str, int]
+    """The bytes each node produced and holds itself."""
+    copies: tuple[Replica, ...] = ()
+    chosen: Mapping[str, float] = field(default_factory=dict)
+    """When each node's data was last chosen to be copied."""
+    away: frozenset[str] = frozenset()
+    """Nodes that cannot be reached now: they neither give nor take."""
+
+    def __post_init__(self) -> None:
+        if any(size < 0 for size in self.sizes.values()):
+            raise DataError("a node cannot hold less than no bytes")
+        if not all(map(math.isfinite, self.chosen.values())):
+            raise DataError("the time a node was last chosen is no number")
+        if len({(c.origin, c.destination) for c in self.copies}) < len(self.copies):
+            raise DataError("one destination holds two replicas of the same origin")
+
+    def held(self, origin: str, destination: str) -> int:
+        return sum(
+            c.size for c in self.copies if (c.origin, c.destination) == (origin, destination)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one round may do."""
+
+    nodes: int = 3
+    """N: at most so many origins, and at most so many destinations."""
+    outgoing: int = 3
+    """Once a node's data is at so many others, it is not chosen any more."""
+    recent: float = DAY
+    """Chosen within so many seconds: not chosen again; chosen or failed: no destination."""
+    most_fails: int = 1
+    """With more failures in its history a node is no destination."""
+    capacity: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of replicas a node may hold in all; for others, `otherwise`."""
+    otherwise: int = 256 * 2**20
+
+    def __post_init__(self) -> None:
+        counts = (self.nodes, self.outgoing, self.most_fails, self.otherwise)
+        if min((*counts, *self.capacity.values())) < 0 or not self.recent >= 0:
+            raise DataError("a limit is less than nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Copy so many bytes of `origin` to `destination`, which then holds all of it."""
+
+    origin: str
+    destination: str
+    size: int
+    completes: bool
+    """Whether the destination already held a part."""
+
+
+def period(fail: float, now: float) -> str:
+    """`old`: over a week ago; `mid`: over two days ago; else `new`."""
+    age = now - fail
+    return "old" if age > 7 * DAY else "mid" if age > 2 * DAY else "new"
+
+
+def instability(history: NodeHistory, now: float) -> float:
+    """U(x) = Σ a(tᵢ) / (tᵢ - tᵢ₋₁) over the failures tᵢ, where t₋₁ is the node's start.
+
+    a(t) = w · (failures of this node in the same period as t), with w = 0.5 for the period `old`,
+    1 for `mid`, 2 for `new`. One more failure, wherever it lies, never lowers the score. Time does
+    not always lower it: a failure that ages from `new` into a `mid` with many others weighs more
+    there, because a(t) counts its company.
+    """
+    periods = [period(fail, now) for fail in history.fails]
+    counts = Counter(periods)
+    gaps = [later - earlier for earlier, later in pairwise((history.start, *history.fails))]
+    return sum(
+        WEIGHTS[name] * counts[name] / max(gap, SHORTEST_GAP)
+        for name, gap in zip(periods, gaps, strict=True)
+    )
+
+
+def stability(history: NodeHistory, now: float) -> float:
+    """S(x) = -(restarts + 3 · failures) · (now - start); 0, the best, for a spotless node.
+
+    As a product with the age, the score of two nodes with equally many failures is higher for the
+    younger one.
+    """
+    spots = len(history.restarts) + 3 * len(history.fails)
+    return -spots * max(now - history.start, SHORTEST_GAP) if spots else 0.0
+
+
+def most_unstable(
+    histories: Mapping[str, NodeHistory], replicas: Replicas, limits: Limits, now: float
+) -> list[str]:
+    """Up to N nodes whose data should be copied, the worst first; only nodes that have failed."""
+    outgoing = Counter(copy.origin for copy in replicas.copies)
+    return [
+        name
+        for name in _by_instability(histories, now)
+        if name not in replicas.away
+        and outgoing[name] < limits.outgoing
+        and not _is_recent(replicas.chosen.get(name), limits, now)
+    ][: limits.nodes]
+
+
+def most_stable(
+    histories: Mapping[str, NodeHistory], replicas: Replicas, limits: Limits, now: float
+) -> list[str]:
+    """Up to N nodes that may take data, the best first; of equal scores, the older node first.
+
+    Left out: who failed more than once, who failed or was chosen as unstable recently, and who is
+    among the N most unstable now, whether its data is copied this time or not.
+    """
+    shaky = set(_by_instability(histories, now)[: limits.nodes])
+    shaky.update(most_unstable(histories, replicas, limits, now))
+    able = [
+        name
+        for name, history in histories.items()
+        if name not in replicas.away
+        and name not in shaky
+        and len(history.fails) <= limits.most_fails
+        and not _is_recent(replicas.chosen.get(name), limits, now)
+        and not _is_recent(max(history.fails, default=None), limits, now)
+    ]
+    able.sort(key=lambda name: (-stability(histories[name], now), histories[name].start, name))
+    return able[: limits.nodes]
+
+
+def choose(
+    histories: Mapping[str, NodeHistory], replicas: Replicas, limits: Limits, now: float
+) -> tuple[Placement, ...]:
+    """One round: for each unstable node, the worst first, the best destination still free.
+
+    A destination takes the data of one node a round. It is passed over when it holds all of that
+    node's data already or has no room for the rest. A node of the better half of the pool (as the
+    pool was when the round began) that holds a part of the data goes before the others.
+    """
+    if not math.isfinite(now):
+        raise DataError("the time now is no number")
+    if missing := histories.keys() - replicas.sizes.keys():
+        raise DataError(f"it is not known how much data {min(missing)} holds")
+    pool = most_stable(histories, replicas, limits, now)
+    better = set(pool[: math.ceil(len(pool) / 2)])
+    found: list[Placement] = []
+    for origin in most_unstable(histories, replicas, limits, now):
+        fitting = [p for name in pool if (p := _offer(origin, name, replicas, limits))]
+        if fitting:
+            best = min(fitting, key=lambda p: not (p.completes and p.destination in better))
+            pool.remove(best.destination)
+            found.append(best)
+    return tuple(found)
+
+
+def _offer(origin: str, name: str, replicas: Replicas, limits: Limits) -> Placement | None:
+    held = replicas.held(origin, name)
+    rest = replicas.sizes[origin] - held
+    used = sum(copy.size for copy in replicas.copies if copy.destination == name)
+    room = limits.capacity.get(name, limits.otherwise) - used
+    return Placement(origin, name, rest, held > 0) if 0 < rest <= room else None
+
+
+def _by_instability(histories: Mapping[str, NodeHistory], now: float) -> list[str]:
+    scores = {name: instability(history, now) for name, history in histories.items()}
+    failed: Iterable[str] = (name for name, score in scores.items() if score > 0)
+    return sorted(failed, key=lambda name: (-scores[name], name))
+
+
+def _is_recent(time: float | None, limits: Limits, now: float) -> bool:
+    return time is not None and now - time < limits.recent

@@ -1,0 +1,106 @@
+"""The two simulations in small: what they are there to show holds, and they repeat themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fogline.adapt import sim_queries, sim_stability
+from fogline.adapt.sim_queries import Case, Gains
+from fogline.adapt.sim_stability import Outcome, Scenario, zipf_rates
+from fogline.adapt.stability import Limits
+from fogline.errors import DataError
+
+SMALL = Scenario(rates=(0.01, 0.006, *(0.0002,) * 13), steps=2000, disk_loss=0.3)
+
+
+@pytest.fixture(scope="module")
+def copied() -> Outcome:
+    return sim_stability.simulate(SMALL, seed=3)
+
+
+@pytest.fixture(scope="module")
+def alone() -> Outcome:
+    return sim_stability.simulate(replace(SMALL, replicate=False), seed=3)
+
+
+def test_the_same_failures_with_and_without_copies(copied: Outcome, alone: Outcome) -> None:
+    assert copied.histories == alone.histories
+    assert alone.copied == 0 < copied.copied
+    assert sim_stability.simulate(SMALL, seed=3) == copied
+
+
+def test_unstable_nodes_are_found(copied: Outcome) -> None:
+    last = copied.scores[-1]
+    assert set(sorted(range(len(last)), key=lambda n: -last[n])[:2]) == {0, 1}
+    assert all(copied.chosen[n] > 0 for n in (0, 1))
+
+
+def test_copies_keep_data_readable_and_alive(copied: Outcome, alone: Outcome) -> None:
+    assert alone.reachable() == 0
+    assert copied.reachable((0, 1)) > 0.3
+    assert copied.survived > alone.survived
+
+
+def test_replicas_that_follow_keep_more(copied: Outcome) -> None:
+    following = sim_stability.simulate(replace(SMALL, follow=True), seed=3)
+    assert following.reachable() > copied.reachable()
+    assert following.survived >= copied.survived
+
+
+def test_without_room_nothing_is_copied() -> None:
+    full = replace(SMALL, limits=Limits(otherwise=0))
+    assert sim_stability.simulate(full, seed=3).copied == 0
+
+
+def test_without_failures_nothing_happens() -> None:
+    calm = sim_stability.simulate(Scenario((0.0,) * 4, steps=200), seed=1)
+    assert (calm.copied, calm.survived, calm.reachable()) == (0, 1, 0)
+
+
+def test_zipf_rates_have_a_few_bad_nodes_among_many_good_ones() -> None:
+    rates = zipf_rates(500, seed=1)
+    assert rates == zipf_rates(500, seed=1)
+    assert sum(rate <= 0.0002 for rate in rates) > 300
+    assert 0 < sum(rate >= 0.002 for rate in rates) < 50
+    assert max(rates) <= 0.01
+
+
+@pytest.fixture(scope="module")
+def gains() -> dict[int, Gains]:
+    return {r: sim_queries.simulate(Case(25, r), runs=60, seed=5) for r in (3, 20)}
+
+
+def test_more_replicas_pay_more_often(gains: dict[int, Gains]) -> None:
+    assert gains[3].share < gains[20].share
+    assert all(found.proven for found in gains.values())
+
+
+def test_where_replicas_pay_both_l_and_f_fall(gains: dict[int, Gains]) -> None:
+    for gain in gains[20].found:
+        assert 0 < gain.objective <= gain.latency <= 100
+        assert 0 <= gain.degraded <= 90
+        assert gain.staleness_ratio >= 0
+
+
+def test_runs_repeat_themselves(gains: dict[int, Gains]) -> None:
+    assert sim_queries.simulate(Case(25, 3), runs=60, seed=5) == gains[3]
+
+
+def test_without_replicas_nothing_pays() -> None:
+    found = sim_queries.simulate(Case(25, 0), runs=5, seed=1)
+    assert (found.share, found.mean("latency"), found.median("objective")) == (0, 0, 0)
+
+
+def test_impossible_settings_are_refused() -> None:
+    for make in (
+        lambda: Case(10, 5, sources=10),
+        lambda: Case(10, 10, sources=3),
+        lambda: Case(10, 5, sources=3, zipf=1.0),
+        lambda: Scenario(()),
+        lambda: Scenario((1.5,)),
+        lambda: Scenario((0.5,), steps=0),
+    ):
+        with pytest.raises(DataError):
+            make()
