@@ -135,8 +135,7 @@ def _callable_problem(module: Any, name: str, function: str) -> str | None:
         signature = inspect.signature(found)
     except (ValueError, TypeError):
         return None
-    named = any(p.kind is p.KEYWORD_ONLY for p in signature.parameters.values())
-    if named or _takes(signature, None) or _takes(signature, None, {}):
+    if _takes(signature, None) or _takes(signature, None, {}):
         return None
     return (
         f"{name}:{function}{signature} takes the wrong number of parameters: "
@@ -145,8 +144,10 @@ def _callable_problem(module: Any, name: str, function: str) -> str | None:
 
 
 def _takes(signature: inspect.Signature, *given: object) -> bool:
+    """Whether it can be called so; parameters that it names are given to it by their names."""
+    named = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
     try:
-        signature.bind(*given)
+        signature.bind(*given, **dict.fromkeys(named))
     except TypeError:
         return False
     return True
