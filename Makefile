@@ -4,7 +4,7 @@ PYTHON := .venv/bin/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench bench-peers bench-site bench-sites bench-replicas kill-matrix clean
+.PHONY: help setup demo test lint bench bench-peers bench-site bench-sites bench-replicas bench-store kill-matrix clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ bench-sites: setup ## measure many sites: deploying chains, gateways, the store
 
 bench-replicas: setup ## simulate where replicas go: unstable nodes, queries
 	@$(PYTHON) bench/replicas.py $(ARGS)
+
+bench-store: setup ## measure the store of a site, beside SQLite and PostgreSQL
+	@$(PYTHON) bench/store.py $(ARGS)
 
 kill-matrix: setup ## 100,000 readings while every process is killed again and again
 	@$(PYTHON) tests/agent/kill_matrix.py $(ARGS)

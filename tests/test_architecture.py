@@ -30,6 +30,7 @@ SEES: dict[str, frozenset[str]] = {
     "spark": BASE | {"model", "language", "plan"},
     "broker": BASE | {"model"},
     "log": BASE | {"model"},
+    "storage": BASE | {"model", "log"},
     "control": BASE | {"model", "broker"},
     "links": BASE | {"model", "broker", "log"},
 }

@@ -23,6 +23,7 @@ TARGETS = [
     "bench-site",
     "bench-sites",
     "bench-replicas",
+    "bench-store",
     "kill-matrix",
     "clean",
     "help",

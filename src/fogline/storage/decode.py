@@ -1,0 +1,125 @@
+"""Messages into values, one record at a time: every format, every oddity.
+
+`columns` does the same for plain json by whole columns, and falls back to this.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from fogline.storage import times
+from fogline.storage.mapping import SENML, Decoded, Insights, Readings, Rows, as_labels, scalar
+
+Message = tuple[str, bytes, int]
+"""Topic, payload, arrival in microseconds."""
+Source = Readings | Insights
+
+
+def decode(source: Source, messages: Iterable[Message]) -> Decoded:
+    """The values of messages, in their order."""
+    rows = Rows()
+    for topic, payload, arrival in messages:
+        try:
+            records = list(_records(payload))
+        except (ValueError, RecursionError):
+            rows.rejected["not json"] += 1
+            continue
+        if isinstance(source, Insights):
+            for record in records:
+                _insight(source, record, rows)
+        elif source.format == SENML:
+            _senml(source, records, topic, arrival, rows)
+        else:
+            for record in records:
+                _reading(source, record, topic, arrival, rows)
+    return rows.decoded()
+
+
+def _records(payload: bytes) -> Iterator[dict[str, Any]]:
+    text = payload.decode()
+    head, comma, rest = text.partition(",")
+    if comma and head.isdigit():
+        text = rest
+    data = json.loads(text)
+    for record in data if isinstance(data, list) else [data]:
+        if not isinstance(record, dict):
+            raise ValueError("not an object")
+        yield record
+
+
+def _reading(
+    source: Readings, record: dict[str, Any], topic: str, arrival: int, rows: Rows
+) -> None:
+    time = arrival if source.time is None else times.parse(record.get(source.time))
+    entity = topic if source.entity is None else record.get(source.entity)
+    labels = as_labels({name: record.get(name) for name in source.labels})
+    if source.metric is not None and source.value is not None:
+        metric = scalar(record.get(source.metric))
+        named = None if metric is None else source.prefix + metric
+        rows.add(named, entity, time, record.get(source.value), labels)
+        return
+    for name in source.fields:
+        value = record.get(name)
+        if value is not None:
+            rows.add(source.prefix + name, entity, time, value, labels)
+
+
+def _senml(
+    source: Readings, records: list[dict[str, Any]], topic: str, arrival: int, rows: Rows
+) -> None:
+    if len(records) == 1 and isinstance(records[0].get("e"), list):
+        base = {key: value for key, value in records[0].items() if key != "e"}
+        inner = [item for item in records[0]["e"] if isinstance(item, dict)]
+        records = [base, *inner]
+    name: object = ""
+    base_time: object = None
+    for record in records:
+        name = record.get("bn", name)
+        base_time = record.get("bt", base_time)
+        if any(key in record for key in ("v", "vs", "vb")) and _wanted(source, record):
+            time = _senml_time(base_time, record.get("t"), arrival)
+            value = next(record[key] for key in ("v", "vs", "vb") if key in record)
+            labels = as_labels({key: record.get(key) for key in source.labels})
+            rows.add(f"{source.prefix}{record.get('n', '')}", name or topic, time, value, labels)
+
+
+def _wanted(source: Readings, record: dict[str, Any]) -> bool:
+    return not source.fields or record.get("n") in source.fields
+
+
+def _senml_time(base: object, offset: object, arrival: int) -> int:
+    """Base time and offset, which is in seconds; without both the arrival."""
+    if base is None and offset is None:
+        return arrival
+    if base is None:
+        return times.parse(offset)
+    start = times.parse(base)
+    if offset is None or start == times.NO_TIME:
+        return start
+    if isinstance(offset, bool) or not isinstance(offset, int | float) or abs(offset) > 1e12:
+        return times.NO_TIME
+    return times.bounded(start + round(offset * 1_000_000))
+
+
+def _insight(source: Insights, record: dict[str, Any], rows: Rows) -> None:
+    keys, window = record.get("keys"), record.get("window")
+    if not isinstance(keys, dict) or not isinstance(window, dict) or "insight" not in record:
+        rows.rejected["not a result"] += 1
+        return
+    time, labels = times.parse(window.get("end")), as_labels(keys)
+    entity = entity_of(keys)
+    value = record.get("value")
+    shown = json.dumps(value) if isinstance(value, list | dict) else value
+    rows.add(record["insight"], entity, time, shown, labels)
+    if source.counts and record.get("count") is not None:
+        rows.add(f"{record['insight']}.count", entity, time, record["count"], labels)
+
+
+def entity_of(keys: dict[str, Any]) -> str | None:
+    """One key is its value; several are written `a=1,b=2` in the order of `BY`."""
+    texts = {name: scalar(value) or "" for name, value in keys.items()}
+    if len(texts) == 1:
+        return next(iter(texts.values()))
+    return ",".join(f"{name}={text}" for name, text in texts.items())

@@ -1,0 +1,208 @@
+"""The history of one site: files that the manifest lists, and recent values that still wait.
+
+One lock guards the state in memory and is never held during work on files; a second one orders
+changes of the manifest. A view holds one state: its files stay until it is closed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+
+from fogline.storage import files, manifest
+from fogline.storage.errors import BadValue, StoreError, StoreFull
+from fogline.storage.manifest import DataFile, Manifest
+from fogline.storage.values import joined, numbered
+
+
+@dataclass(frozen=True)
+class Recent:
+    """A batch that waits: its numbered rows and when they came."""
+
+    table: pa.Table
+    arrival: int
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One state of the history: every value in it is in one file or in `recent`, never both."""
+
+    folder: Path
+    manifest: Manifest
+    waiting: tuple[Recent, ...] = field(repr=False)
+
+    @cached_property
+    def recent(self) -> pa.Table:
+        return joined([item.table for item in self.waiting])
+
+    def paths(self, start: int, end: int) -> list[str]:
+        """The files that can hold event times from `start` up to, not including, `end`."""
+        wanted = [file for file in self.manifest.files if file.first < end and file.last >= start]
+        return [str(self.folder / file.name) for file in wanted]
+
+
+class History:
+    """Opened by one process, used by any of its threads, closed once.
+
+    `ingest` never waits for a file. `flush`, `merge` and `drop` work on files; they may run beside
+    `ingest`, views and each other. Nothing is called after `close`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        data = folder / "data"
+        data.mkdir(exist_ok=True)
+        self._data = data
+        self._manifest = manifest.load(folder)
+        files.remove_strays(data, self._manifest.files)
+        self._next_file = self._manifest.next_file
+        self._next_seq = self._manifest.next_seq
+        self._positions = dict(self._manifest.positions)
+        self._waiting: tuple[Recent, ...] = ()
+        self._waiting_rows = 0
+        self._views: list[View] = []
+        self._shared: View | None = None
+        self._doomed: set[str] = set()
+        self._guard = threading.Lock()
+        self._commits = threading.Lock()
+        self._flushes = threading.Lock()
+
+    @property
+    def manifest(self) -> Manifest:
+        """What is on disk."""
+        return self._manifest
+
+    @property
+    def waiting_rows(self) -> int:
+        return self._waiting_rows
+
+    @property
+    def waiting_since(self) -> int | None:
+        """The arrival of the first value that waits."""
+        waiting = self._waiting
+        return waiting[0].arrival if waiting else None
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a flush would change anything."""
+        return bool(self._waiting) or self._positions != self._manifest.positions
+
+    def position(self, log: str) -> int:
+        """Where reading of a log goes on; 0 for one that was never read."""
+        return self._positions.get(log, 0)
+
+    def committed(self, log: str) -> int:
+        """Up to where a log is on disk here; retention must keep what is behind."""
+        return self._manifest.positions.get(log, 0)
+
+    def ingest(self, table: pa.Table, arrival: int, log: str = "", position: int = 0) -> None:
+        """Adds a batch, visible at once, and notes that the log has been read up to `position`."""
+        with self._guard:
+            if log and position < self._positions.get(log, 0):
+                raise BadValue(f"the log {log} was already read beyond {position}")
+            if len(table):
+                self._waiting += (Recent(numbered(table, self._next_seq), arrival),)
+                self._next_seq += len(table)
+                self._waiting_rows += len(table)
+            if log:
+                self._positions[log] = position
+            self._shared = None
+
+    @contextmanager
+    def view(self) -> Iterator[View]:
+        """A state that stays the same, and its files there, until the block is left."""
+        with self._guard:
+            if self._shared is None:
+                self._shared = View(self._data, self._manifest, self._waiting)
+            view = self._shared
+            self._views.append(view)
+        try:
+            yield view
+        finally:
+            with self._guard:
+                self._views.remove(view)
+            self._sweep()
+
+    def flush(self) -> int:
+        """Writes what waits into a file, with the positions; returns the rows written."""
+        with self._flushes, _no_space(self.folder):
+            with self._guard:
+                taken, positions = self._waiting, dict(self._positions)
+                next_seq, path = self._next_seq, self._new_path(bool(self._waiting))
+            file = None
+            if taken:
+                table = joined([item.table for item in taken])
+                file = files.write(path, table, (taken[0].arrival, taken[-1].arrival))
+            with self._commits:
+                new = self._manifest.with_flush(file, positions, next_seq)
+                self._commit(new, len(taken))
+            return file.rows if file else 0
+
+    def merge(self, old: Sequence[DataFile]) -> None:
+        """Replaces neighbouring files by one. Only one merge or drop at a time."""
+        with self._guard:
+            path = self._new_path(True)
+        with _no_space(self.folder):
+            table = files.merge(self._data / file.name for file in old)
+            arrived = min(file.arrived for file in old), max(file.arrived_last for file in old)
+            new = files.write(path, table, arrived)
+            names = [file.name for file in old]
+            with self._commits:
+                self._commit(self._manifest.with_merge(names, new), 0, names)
+
+    def drop(self, old: Sequence[DataFile]) -> None:
+        """Forgets files; they are removed when no view needs them. One merge or drop at a time."""
+        names = [file.name for file in old]
+        with self._commits, _no_space(self.folder):
+            self._commit(self._manifest.without(names), 0, names)
+
+    def newest(self) -> Iterator[tuple[pa.Table, int]]:
+        """File by file, in the order of arrival, the newest values and when they arrived."""
+        for file in self._manifest.files:
+            yield files.newest(self._data / file.name), file.arrived_last
+
+    def _new_path(self, take: bool) -> Path:
+        path = self._data / files.file_name(self._next_file)
+        self._next_file += take
+        return path
+
+    def _commit(self, new: Manifest, flushed: int, gone: Sequence[str] = ()) -> None:
+        """The new manifest is on disk, then in memory; whoever calls holds the lock of commits."""
+        new = Manifest(new.files, new.positions, self._next_file, new.next_seq)
+        manifest.store(self.folder, new)
+        with self._guard:
+            self._manifest = new
+            written, self._waiting = self._waiting[:flushed], self._waiting[flushed:]
+            self._waiting_rows -= sum(len(item.table) for item in written)
+            self._doomed.update(gone)
+            self._shared = None
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Removes forgotten files that no view holds."""
+        with self._guard:
+            if not self._doomed:
+                return
+            held = {file.name for view in self._views for file in view.manifest.files}
+            free = self._doomed - held
+            self._doomed &= held
+        for name in free:
+            (self._data / name).unlink(missing_ok=True)
+
+
+@contextmanager
+def _no_space(folder: Path) -> Iterator[None]:
+    """Failed writes as errors of the store; the state is as it was."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (28, 122, 27):
+            raise StoreFull(f"no space left for the store {folder}") from error
+        raise StoreError(f"cannot write the store {folder}: {error.strerror or error}") from error

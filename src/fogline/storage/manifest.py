@@ -1,0 +1,109 @@
+"""The file `manifest`: which data files there are, and up to where each log is in them.
+
+It is replaced as a whole, so data and positions change together or not at all. What it does not
+list does not exist. Its first line is the CRC-32 of the second, which is JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from fogline.log import disk
+from fogline.storage.errors import StoreDamaged
+
+NAME = "manifest"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A data file: event times `first` to `last`, arrivals `arrived` to `arrived_last`."""
+
+    name: str
+    rows: int
+    bytes: int
+    first: int
+    last: int
+    arrived: int
+    arrived_last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A state of the history. Files are in the order in which their values arrived."""
+
+    files: tuple[DataFile, ...] = ()
+    positions: Mapping[str, int] = field(default_factory=dict)
+    next_file: int = 0
+    next_seq: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    def with_flush(
+        self, file: DataFile | None, positions: Mapping[str, int], next_seq: int
+    ) -> Manifest:
+        files = self.files if file is None else (*self.files, file)
+        return replace(self, files=files, positions=dict(positions), next_seq=next_seq)
+
+    def with_merge(self, old: Iterable[str], new: DataFile) -> Manifest:
+        """The new file takes the place of the old ones, which are neighbours."""
+        gone = set(old)
+        place = next(i for i, file in enumerate(self.files) if file.name in gone)
+        rest = [file for file in self.files if file.name not in gone]
+        return replace(self, files=(*rest[:place], new, *rest[place:]))
+
+    def without(self, names: Iterable[str]) -> Manifest:
+        gone = set(names)
+        return replace(self, files=tuple(file for file in self.files if file.name not in gone))
+
+
+def load(folder: Path) -> Manifest:
+    """What the file says; an empty manifest where there is none. Raises `StoreDamaged`."""
+    path = folder / NAME
+    try:
+        head, _, body = path.read_bytes().partition(b"\n")
+    except FileNotFoundError:
+        return Manifest()
+    if head != b"%08x" % zlib.crc32(body):
+        raise StoreDamaged(path, "the checksum is wrong")
+    try:
+        return _decoded(json.loads(body))
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreDamaged(path, "it cannot be understood") from error
+
+
+def store(folder: Path, manifest: Manifest) -> None:
+    """The manifest is on disk, also after a power failure."""
+    body = json.dumps(
+        {
+            "version": _VERSION,
+            "next_file": manifest.next_file,
+            "next_seq": manifest.next_seq,
+            "positions": dict(manifest.positions),
+            "files": [asdict(file) for file in manifest.files],
+        },
+        separators=(",", ":"),
+    )
+    disk.replace(folder / NAME, f"{zlib.crc32(body.encode()):08x}\n{body}")
+
+
+def _decoded(data: dict[str, object]) -> Manifest:
+    if data["version"] != _VERSION:
+        raise ValueError("another version")
+    files, positions = data["files"], data["positions"]
+    next_file, next_seq = data["next_file"], data["next_seq"]
+    if not isinstance(files, list) or not isinstance(positions, dict):
+        raise TypeError("not a manifest")
+    if not isinstance(next_file, int) or not isinstance(next_seq, int):
+        raise TypeError("not a manifest")
+    return Manifest(tuple(DataFile(**file) for file in files), positions, next_file, next_seq)

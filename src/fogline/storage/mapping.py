@@ -1,0 +1,159 @@
+"""How messages become values: what is declared, and what comes out.
+
+Decoding never raises for what a message holds: what cannot be a value is counted with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from fogline.errors import UsageError
+from fogline.storage.errors import BadValue
+from fogline.storage.times import NO_TIME
+from fogline.storage.values import BATCH, LABEL_BYTES, NAME_BYTES, TEXT_BYTES, batch, labels_text
+
+JSON = "json"
+SENML = "senml"
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Readings of devices. Each of `fields` becomes the metric `prefix` + its name.
+
+    Where a record names its metric itself, `metric` and `value` are the fields with name and value
+    instead. Without `entity` the topic is the entity, without `time` the arrival is the time. SenML
+    needs none of them: the base name is the entity, each name a metric; `fields` may pick some.
+    """
+
+    format: str = JSON
+    fields: tuple[str, ...] = ()
+    entity: str | None = None
+    time: str | None = None
+    metric: str | None = None
+    value: str | None = None
+    labels: tuple[str, ...] = ()
+    prefix: str = ""
+
+    def __post_init__(self) -> None:
+        if self.format not in (JSON, SENML):
+            raise UsageError(f"readings are {JSON} or {SENML}, not {self.format!r:.80}")
+        if (self.metric is None) != (self.value is None):
+            raise UsageError("metric and value are named together or not at all")
+        if self.format == JSON and bool(self.fields) == (self.metric is not None):
+            raise UsageError("json readings need fields, or metric and value")
+
+
+@dataclass(frozen=True, slots=True)
+class Insights:
+    """Our own results: the insight is the metric, its keys are entity and labels, the end of its
+    window is the time. With `counts` the count of each is a value of `<insight>.count`."""
+
+    counts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The values of some messages, and how many values were left out for which reason."""
+
+    table: pa.Table
+    rejected: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Rows:
+    """Values one by one, where columns cannot be had."""
+
+    metrics: list[str] = field(default_factory=list)
+    entities: list[str] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    numbers: list[float | None] = field(default_factory=list)
+    texts: list[str | None] = field(default_factory=list)
+    labels: list[str | None] = field(default_factory=list)
+    rejected: Counter[str] = field(default_factory=Counter)
+
+    def add(
+        self, metric: object, entity: object, time: int, value: object, labels: str | None
+    ) -> None:
+        """One value, or one more that was left out."""
+        try:
+            self._add(_name(metric), _name(entity), time, value, labels)
+        except BadValue as error:
+            self.rejected[error.message] += 1
+
+    def decoded(self) -> Decoded:
+        if not self.metrics:
+            return Decoded(BATCH.empty_table(), dict(self.rejected))
+        numbers = pa.array(self.numbers, pa.float64(), from_pandas=False)
+        table = batch(self.metrics, self.entities, self.times, numbers, self.texts, self.labels)
+        return Decoded(table, dict(self.rejected))
+
+    def _add(self, metric: str, entity: str, time: int, value: object, labels: str | None) -> None:
+        if time == NO_TIME:
+            raise BadValue("no time")
+        number, text = split(value)
+        if labels is not None and len(labels.encode()) > LABEL_BYTES:
+            raise BadValue("labels too long")
+        self.metrics.append(metric)
+        self.entities.append(entity)
+        self.times.append(time)
+        self.numbers.append(number)
+        self.texts.append(text)
+        self.labels.append(labels)
+
+
+def split(value: object) -> tuple[float | None, str | None]:
+    """A value as a number or a text. Raises `BadValue` for anything else."""
+    if isinstance(value, str):
+        _bounded(value, TEXT_BYTES, "text too long")
+        return None, value
+    if isinstance(value, int | float):
+        try:
+            return float(value), None
+        except OverflowError:
+            # What no double can hold is infinite, in whichever way it is written.
+            return math.inf if value > 0 else -math.inf, None
+    raise BadValue("not a number or a text")
+
+
+def as_labels(found: Mapping[str, object]) -> str | None:
+    """Labels from fields of a record: texts as they are, other scalars as JSON writes them."""
+    texts = {name: scalar(value) for name, value in found.items() if value is not None}
+    known = {name: text for name, text in texts.items() if text is not None and _encodes(text)}
+    return labels_text({name: text for name, text in known.items() if _encodes(name)})
+
+
+def scalar(value: object) -> str | None:
+    """A name from a scalar; nothing for a list or an object."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else None
+
+
+def _name(value: object) -> str:
+    text = scalar(value)
+    if text is None:
+        raise BadValue("no metric or entity")
+    return _bounded(text, NAME_BYTES, "name too long")
+
+
+def _bounded(text: str, size: int, reason: str) -> str:
+    if not _encodes(text):
+        raise BadValue("half a character")
+    if len(text) > size or len(text.encode()) > size:
+        raise BadValue(reason)
+    return text
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

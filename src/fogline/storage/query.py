@@ -1,0 +1,157 @@
+"""Questions to the history: ranges with pages, and aggregates over buckets of time.
+
+Each question sees one state of the history. Pages are ordered by time and arrival, so a value that
+is there all the while comes exactly once, whatever is flushed, merged or added meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from fogline.storage import engine
+from fogline.storage.cursor import Cursor, decode
+from fogline.storage.errors import BadQuery, QueryLimit
+from fogline.storage.history import History, View
+from fogline.storage.limits import StoreLimits
+from fogline.storage.selection import Selection
+from fogline.storage.values import BATCH, SCHEMA, Value, micros, to_values
+
+DEFAULT_ROWS = 10_000
+
+# What an aggregate is called, and how DuckDB computes it. NaN is greater than every number.
+AGGREGATES = {
+    "count": "count(value)",
+    "sum": "sum(value)",
+    "avg": "avg(value)",
+    "min": "min(value)",
+    "max": "max(value)",
+    "first": "arg_min(value, {'time': time, 'seq': seq})",
+    "last": "arg_max(value, {'time': time, 'seq': seq})",
+}
+_COLUMNS = ", ".join(SCHEMA.names)
+_PLAIN = pa.schema(
+    [pa.field(f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in SCHEMA]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Part of an answer; `cursor` asks for the next part, nothing means there is none."""
+
+    table: pa.Table
+    cursor: str | None
+
+    def values(self) -> list[Value]:
+        return to_values(self.table)
+
+
+class Queries:
+    """Answers for one history; for any thread, from construction until `close`."""
+
+    def __init__(self, history: History, limits: StoreLimits) -> None:
+        self._history = history
+        self._limits = limits.query
+        self._database = engine.connect(limits.threads, limits.query.memory_bytes)
+        self._database.execute("SET parquet_metadata_cache = true")
+
+    def close(self) -> None:
+        self._database.close()
+
+    def range(
+        self,
+        selection: Selection,
+        limit: int = DEFAULT_ROWS,
+        cursor: str | None = None,
+        descending: bool = False,
+    ) -> Page:
+        """Values in the order of time. Raises `BadQuery` and `QueryLimit`."""
+        if not 0 < limit <= self._limits.rows:
+            raise BadQuery(f"a page has 1 to {self._limits.rows} values, not {limit}")
+        after = decode(cursor, selection, descending) if cursor is not None else None
+        direction = "DESC" if descending else "ASC"
+        tail = f"ORDER BY time {direction}, seq {direction} LIMIT {limit + 1}"
+        extra, values = _behind(after, descending)
+        table = self._ask(selection, f"SELECT {_COLUMNS} FROM values {extra} {tail}", values)
+        page = table.slice(0, limit)
+        more = _last(page).encode(selection, descending) if len(table) > limit else None
+        return Page(page.select(BATCH.names), more)
+
+    def aggregate(
+        self, selection: Selection, bucket: int, functions: Sequence[str], descending: bool = False
+    ) -> pa.Table:
+        """One row per metric, entity and bucket of `bucket` microseconds that holds numbers.
+
+        Texts are left out. `time` is where the bucket begins; buckets are counted from 1970.
+        """
+        wanted = _checked(bucket, functions)
+        direction = "DESC" if descending else "ASC"
+        micro = f"(epoch_us(time) - ((epoch_us(time) % {bucket}) + {bucket}) % {bucket})"
+        text = (
+            f"SELECT metric, entity, make_timestamp({micro}) AS time, {wanted} FROM values "
+            "WHERE text IS NULL GROUP BY ALL "
+            f"ORDER BY time {direction}, metric, entity LIMIT {self._limits.rows + 1}"
+        )
+        table = self._ask(selection, text, [])
+        if len(table) > self._limits.rows:
+            raise QueryLimit(f"the answer has more than {self._limits.rows} rows", "ask for less")
+        return table
+
+    def _ask(self, selection: Selection, text: str, values: list[object]) -> pa.Table:
+        connection = self._database.cursor()
+        try:
+            with self._history.view() as view, engine.limited(connection, self._limits):
+                source, parameters = _source(connection, view, selection)
+                query = f"WITH values AS ({source}) {text}"
+                return connection.execute(query, [*parameters, *values]).to_arrow_table()
+        finally:
+            connection.close()
+
+
+def _source(
+    connection: duckdb.DuckDBPyConnection, view: View, selection: Selection
+) -> tuple[str, list[object]]:
+    """Everything selected, from files and from memory."""
+    where, values = selection.where()
+    parts, parameters = [], []
+    paths = [] if selection.is_empty else view.paths(selection.start, selection.end)
+    if paths:
+        parts.append(f"SELECT {_COLUMNS} FROM read_parquet(?) WHERE {where}")
+        parameters += [paths, *values]
+    if not selection.is_empty and len(view.recent):
+        connection.register("recent", view.recent)
+        parts.append(f"SELECT {_COLUMNS} FROM recent WHERE {where}")
+        parameters += values
+    if not parts:
+        connection.register("nothing", _PLAIN.empty_table())
+        parts.append(f"SELECT {_COLUMNS} FROM nothing")
+    return " UNION ALL ".join(parts), parameters
+
+
+def _behind(after: Cursor | None, descending: bool) -> tuple[str, list[object]]:
+    if after is None:
+        return "", []
+    sign = "<" if descending else ">"
+    text = (
+        f"WHERE time {sign}= make_timestamp(?) AND (time {sign} make_timestamp(?) OR seq {sign} ?)"
+    )
+    return text, [after.time, after.time, after.seq]
+
+
+def _last(page: pa.Table) -> Cursor:
+    row = page.slice(len(page) - 1)
+    return Cursor(int(micros(row["time"])[0]), row["seq"][0].as_py())
+
+
+def _checked(bucket: int, functions: Sequence[str]) -> str:
+    if isinstance(bucket, bool) or not isinstance(bucket, int) or not 0 < bucket < 1 << 60:
+        raise BadQuery(f"a bucket has a positive number of microseconds, not {bucket!r}"[:200])
+    unknown = sorted(set(functions) - set(AGGREGATES))
+    if unknown or not functions:
+        hint = f"there are {', '.join(AGGREGATES)}"
+        raise BadQuery(f"no such aggregate: {', '.join(unknown)[:100] or 'none named'}", hint)
+    names = dict.fromkeys(functions)
+    return ", ".join(f'{AGGREGATES[name]} AS "{name}"' for name in names)

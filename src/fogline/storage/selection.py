@@ -1,0 +1,70 @@
+"""What a question is about: metrics, entities and a stretch of event time; and its SQL.
+
+Names and times always travel as parameters, never as part of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fogline.storage.errors import BadQuery
+from fogline.storage.names import Pattern, parse_all
+from fogline.storage.values import END_TIME, FIRST_TIME
+
+Names = str | Iterable[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """These metrics and entities (nothing: all), from `start` up to, not including, `end`."""
+
+    metrics: tuple[Pattern, ...] | None
+    entities: tuple[Pattern, ...] | None
+    start: int
+    end: int
+
+    @classmethod
+    def of(cls, metrics: Names, entities: Names, start: int | None, end: int | None) -> Selection:
+        """Checked; times beyond what can be stored are cut. Raises `BadQuery`."""
+        return cls(
+            parse_all(metrics), parse_all(entities), _cut(start, FIRST_TIME), _cut(end, END_TIME)
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        return self.start >= self.end or self.metrics == () or self.entities == ()
+
+    def where(self) -> tuple[str, list[object]]:
+        """The condition and its parameters."""
+        parts = ["time >= make_timestamp(?)", "time < make_timestamp(?)"]
+        values: list[object] = [self.start, self.end]
+        for column, patterns in (("metric", self.metrics), ("entity", self.entities)):
+            if patterns is not None:
+                text, more = _names(column, patterns)
+                parts.append(text)
+                values += more
+        return " AND ".join(parts), values
+
+
+def _names(column: str, patterns: tuple[Pattern, ...]) -> tuple[str, list[object]]:
+    exact = [pattern.text for pattern in patterns if not pattern.is_prefix]
+    parts, values = [], []
+    if exact:
+        marks = ", ".join("?" * len(exact))
+        parts.append(f"{column} = ?" if len(exact) == 1 else f"{column} IN ({marks})")
+        values += [*exact]
+    for pattern in patterns:
+        if pattern.is_prefix:
+            # The first half lets row groups be skipped, the second one decides.
+            parts.append(f"({column} >= ? AND starts_with({column}, ?))")
+            values += [pattern.text, pattern.text]
+    return "(" + " OR ".join(parts) + ")", list(values)
+
+
+def _cut(time: int | None, default: int) -> int:
+    if time is None:
+        return default
+    if isinstance(time, bool) or not isinstance(time, int):
+        raise BadQuery(f"a time is a whole number of microseconds, not {time!r}"[:200])
+    return min(max(time, FIRST_TIME), END_TIME)

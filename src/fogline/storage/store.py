@@ -1,0 +1,219 @@
+"""The store of one site: latest values, history, metadata and application data behind one door."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from fogline.errors import FoglineError
+from fogline.log import LogBusy
+from fogline.log.lock import WriterLock
+from fogline.storage.database import Database
+from fogline.storage.errors import StoreBusy
+from fogline.storage.history import History
+from fogline.storage.latest import Latest
+from fogline.storage.limits import QueryLimits, StoreLimits
+from fogline.storage.metadata import MetadataStore
+from fogline.storage.names import parse_all
+from fogline.storage.query import AGGREGATES, DEFAULT_ROWS, Page, Queries
+from fogline.storage.selection import Names, Selection
+from fogline.storage.spaces import Spaces
+from fogline.storage.sql import Tables
+from fogline.storage.sql_process import SqlProcess
+from fogline.storage.upkeep import Upkeep, to_evict, to_merge
+from fogline.storage.values import END_TIME, FIRST_TIME
+
+UPKEEP_SECONDS = 0.5
+
+
+def now_us() -> int:
+    return time.time_ns() // 1000
+
+
+@dataclass(frozen=True, slots=True)
+class StoreState:
+    """How much there is; `waiting` counts values that are not in a file yet."""
+
+    latest: int
+    latest_bytes: int
+    rows: int
+    waiting: int
+    files: int
+    disk_bytes: int
+    problem: str | None
+
+
+class SiteStore:
+    """Made once per folder; `start` begins the upkeep, `close` ends it and writes what waits.
+
+    Every method is for any thread. `ingest` waits for a file only when far more values wait than
+    upkeep should ever leave. Nothing is called after `close`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        site: str = "",
+        limits: StoreLimits | None = None,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
+        """Recovers what is there. Raises `StoreBusy` and `StoreDamaged`."""
+        self.limits = limits or StoreLimits()
+        self._clock = clock
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._lock = WriterLock(folder)
+        except LogBusy as error:
+            raise StoreBusy(f"the store {folder} is in use", "only one may open it") from error
+        try:
+            self._open(folder, site)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def start(self) -> None:
+        """Flushing, eviction and merging run in the background from now on."""
+        self._upkeep.start()
+
+    def close(self) -> None:
+        self._upkeep.close()
+        try:
+            if self._history.has_news:
+                self._history.flush()
+        finally:
+            self._queries.close()
+            self._sql.close()
+            for database in self._databases:
+                database.close()
+            self._lock.close()
+
+    def __enter__(self) -> SiteStore:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.close()
+
+    def ingest(self, table: pa.Table, log: str = "", position: int = 0) -> None:
+        """Takes a batch (`values.batch`), visible at once; with a log, up to a position of it.
+
+        It survives a crash from the next flush on; what a log fed is read again until then. Raises
+        `StoreFull` when too much waits and cannot be written; nothing of the batch is taken then.
+        """
+        with self._intake:
+            if self._history.waiting_rows + len(table) > self.limits.wait_rows:
+                self._history.flush()
+            arrival = self._clock()
+            self._history.ingest(table, arrival, log, position)
+            self._latest.apply(table, arrival)
+
+    def position(self, log: str) -> int:
+        """Up to where a log has been taken."""
+        return self._history.position(log)
+
+    def committed(self, log: str) -> int:
+        """Up to where a log is on disk here."""
+        return self._history.committed(log)
+
+    def latest(self, metrics: Names = None, entities: Names = None) -> pa.Table:
+        """The newest values as a batch; names may be prefixes (`cpu_%`), nothing means all."""
+        return self._latest.find(parse_all(metrics), parse_all(entities))
+
+    def range(
+        self,
+        metrics: Names = None,
+        entities: Names = None,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        limit: int = DEFAULT_ROWS,
+        cursor: str | None = None,
+        descending: bool = False,
+    ) -> Page:
+        """Values from `start` up to, not including, `end`, by time and then arrival."""
+        selection = Selection.of(metrics, entities, start, end)
+        return self._queries.range(selection, limit, cursor, descending)
+
+    def aggregate(
+        self,
+        bucket: int,
+        metrics: Names = None,
+        entities: Names = None,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        functions: Sequence[str] = tuple(AGGREGATES),
+        descending: bool = False,
+    ) -> pa.Table:
+        """Numbers by metric, entity and bucket of time (microseconds): a column per function."""
+        selection = Selection.of(metrics, entities, start, end)
+        return self._queries.aggregate(selection, bucket, functions, descending)
+
+    def sql(self, text: str, limits: QueryLimits | None = None) -> pa.Table:
+        """One SELECT over `history`, `latest` and `metadata`, in a process of its own."""
+        chosen = limits or self.limits.query
+        with self._history.view() as view:
+            paths = view.paths(FIRST_TIME, END_TIME)
+            tables = Tables(paths, view.recent, self._latest.find(), self.metadata.table())
+            return self._sql.run(text, tables, chosen)
+
+    def flush(self) -> int:
+        """Writes what waits; returns how many values. Positions of logs are committed with it."""
+        return self._history.flush() if self._history.has_news else 0
+
+    def maintain(self) -> None:
+        """One round of upkeep: flush what is due, evict, merge once. The background does this."""
+        with self._maintenance:
+            now = self._clock()
+            if self._flush_is_due(now):
+                self._history.flush()
+            self._evict(now)
+            merged = to_merge(self._history.manifest, self.limits)
+            if merged:
+                self._history.merge(merged)
+
+    def state(self) -> StoreState:
+        manifest = self._history.manifest
+        problem = self._upkeep.problem
+        return StoreState(
+            latest=len(self._latest),
+            latest_bytes=self._latest.bytes,
+            rows=manifest.rows,
+            waiting=self._history.waiting_rows,
+            files=len(manifest.files),
+            disk_bytes=manifest.bytes,
+            problem=problem.message if isinstance(problem, FoglineError) else None,
+        )
+
+    def _open(self, folder: Path, site: str) -> None:
+        self._history = History(folder)
+        self._latest = Latest(self.limits.latest_bytes)
+        for table, arrival in self._history.newest():
+            self._latest.apply(table, arrival)
+        self._queries = Queries(self._history, self.limits)
+        self._sql = SqlProcess(self.limits.threads)
+        self._databases = Database(folder / "tables.db"), Database(None)
+        self.metadata = MetadataStore(self._databases[0], site)
+        self.spaces = Spaces(*self._databases)
+        self._upkeep = Upkeep(self.maintain, UPKEEP_SECONDS)
+        self._intake = threading.Lock()
+        self._maintenance = threading.Lock()
+
+    def _flush_is_due(self, now: int) -> bool:
+        since = self._history.waiting_since
+        if since is None:
+            return self._history.has_news
+        many = self._history.waiting_rows >= self.limits.flush_rows
+        # A clock that was set back must not keep values waiting.
+        return many or abs(now - since) >= self.limits.flush_us
+
+    def _evict(self, now: int) -> None:
+        gone = to_evict(self._history.manifest, self.limits, now)
+        if gone:
+            self._history.drop(gone)
+        self._latest.forget_before(now - self.limits.age_us)
+        self.spaces.evict(now)
