@@ -53,7 +53,7 @@ from fogline.log.segments import list_segments, locate
 
 _READ_BYTES = 2 << 20
 _SMALL_BYTES = 64 << 10
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.01
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.025
 _NOTE_SECONDS = 5.0
 _ARRIVAL_US = 50_000
 _MOST_ROUTES = 100_000
