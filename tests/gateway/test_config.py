@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from fogline.broker.login import with_login
 from fogline.errors import DataError, UsageError
-from fogline.gateway.config import address, parse_config, read_config
+from fogline.gateway.config import parse_config, read_config
 
 FULL = """
 gateway: gate-7
@@ -35,7 +36,7 @@ def test_a_full_file(tmp_path: Path) -> None:
     assert (config.buffer.hours, config.buffer.megabytes) == (12.0, 100.0)
     assert config.control is not None
     control = config.control
-    assert address(control.url, control.user, control.password_file) == "mqtt://g:p%40ss@c:1883"
+    assert with_login(control.url, control.user, control.password_file) == "mqtt://g:p%40ss@c:1883"
 
 
 def test_one_of_many(tmp_path: Path) -> None:

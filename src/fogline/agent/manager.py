@@ -13,9 +13,10 @@ import psutil
 from fogline.agent.config import SiteConfig
 from fogline.agent.packages import Packages
 from fogline.agent.probes import Prober
-from fogline.agent.site_broker import SiteBroker, password, with_login
+from fogline.agent.site_broker import SiteBroker
 from fogline.agent.site_jobs import SiteJobs
 from fogline.broker import Tls
+from fogline.broker.login import with_login
 from fogline.control import ControlledNode, ControlOptions
 from fogline.errors import UsageError
 from fogline.model.jobs import Assignment
@@ -55,7 +56,7 @@ class Manager:
         files = {"ca": given.ca, "certificate": given.certificate, "key": given.key}
         found = {name: path for name, path in files.items() if path is not None}
         tls = Tls(**found) if found else None
-        url = with_login(str(given.url), given.user, password(given.password_file))
+        url = with_login(str(given.url), given.user, given.password_file)
         operations = {"install": self._install, "remove": self._remove, "logs": self._logs}
         self._prober = Prober(site.config.site, url, site.peer_url, tls)
         options = ControlOptions(tls=tls)

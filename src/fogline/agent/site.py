@@ -23,8 +23,9 @@ from fogline.agent.jobs import copies, routes, subscriptions
 from fogline.agent.manager import Manager
 from fogline.agent.packages import Packages
 from fogline.agent.reporting import Reporter
-from fogline.agent.site_broker import SiteBroker, password, with_login
+from fogline.agent.site_broker import SiteBroker
 from fogline.agent.site_jobs import SiteJobs
+from fogline.broker.login import with_login
 from fogline.broker.topics import split_share
 from fogline.errors import SetupError, UsageError
 from fogline.log import Limits, LogError, SiteLog, enforce
@@ -246,7 +247,7 @@ class Site:
         peer = self.config.peers.get(name)
         if peer is None or not address:
             return address
-        return with_login(address, peer.user, password(peer.password_file))
+        return with_login(address, peer.user, peer.password_file)
 
     def _common(self) -> dict[str, Any]:
         return {

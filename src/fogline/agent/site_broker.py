@@ -7,12 +7,12 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from fogline.agent.config import BrokerConfig
 from fogline.agent.journal import READER, register
+from fogline.broker.login import read_password, with_login
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
-from fogline.errors import DataError, SetupError
+from fogline.errors import SetupError
 from fogline.log import Limits, enforce, get_position
 from fogline.log.writer import now_us
 from fogline.model.broker_url import BrokerUrl
@@ -33,7 +33,7 @@ class SiteBroker:
             host=given.host,
             port=given.port or _remembered_port(folder),
             user=given.user,
-            password=password(given.password_file),
+            password=read_password(given.password_file),
             journal=self.journal,
             journal_sync=given.sync,
             journal_free_bytes=self._min_free,
@@ -55,7 +55,7 @@ class SiteBroker:
         if self._own is not None:
             return self._own.url
         given = self._config
-        return with_login(str(given.url), given.user, password(given.password_file))
+        return with_login(str(given.url), given.user, given.password_file)
 
     @property
     def address(self) -> str:
@@ -115,23 +115,6 @@ def enforce_journal(journal: Path) -> None:
     """Keeps what the intake has not taken over yet, and the last segment."""
     if get_position(journal, READER) is not None:
         enforce(journal, Limits(size=0), now_us())
-
-
-def with_login(url: str, user: str | None, secret: str | None) -> str:
-    """The address with user and password in it, where they are given apart from it."""
-    if user is None:
-        return url
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{quote(user, safe='')}:{quote(secret or '', safe='')}@{rest}"
-
-
-def password(file: Path | None) -> str | None:
-    if file is None:
-        return None
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise DataError(f"the password file {file} cannot be read: {error.strerror}") from error
 
 
 def _remembered_port(folder: Path) -> int:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit, urlunsplit
 
 from fogline.broker import Tls
+from fogline.broker.login import read_password, with_login
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions, ServerTls
 from fogline.control.connection import ControlOptions
 from fogline.control.coordinator import ControlClient
@@ -25,7 +25,7 @@ from fogline.coordinator.packages import Packages
 from fogline.coordinator.planner import Nodes, Planner
 from fogline.coordinator.service import Parts, Service
 from fogline.coordinator.store import Store
-from fogline.errors import DataError, SetupError, UsageError
+from fogline.errors import DataError, SetupError
 from fogline.model.broker_url import BrokerUrl
 from fogline.model.nodes import NodeView
 
@@ -114,7 +114,8 @@ class Coordinator:
         control = self.config.control
         if control.url is None:
             return self._own_broker().url
-        return _with_user(control)
+        BrokerUrl.parse(control.url)
+        return with_login(control.url, control.user, control.password_file)
 
     def _own_broker(self) -> Mosquitto:
         folder, control = self.config.folder, self.config.control
@@ -123,7 +124,7 @@ class Coordinator:
             port=control.port or _kept_port(kept),
             host=control.host,
             user=control.user,
-            password=_password(control),
+            password=read_password(control.password_file),
             tls=_server_tls(control),
         )
         broker = self._stack.enter_context(Mosquitto(folder / "broker", options))
@@ -150,28 +151,6 @@ def _kept_running(broker: Mosquitto) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
-
-
-def _with_user(control: ControlConfig) -> str:
-    url = control.url or ""
-    BrokerUrl.parse(url)
-    password = _password(control)
-    if control.user is None or password is None:
-        return url
-    parts = urlsplit(url)
-    place = parts.netloc.rpartition("@")[2]
-    user = f"{quote(control.user, safe='')}:{quote(password, safe='')}"
-    return urlunsplit(parts._replace(netloc=f"{user}@{place}"))
-
-
-def _password(control: ControlConfig) -> str | None:
-    if control.password_file is None:
-        return None
-    try:
-        return control.password_file.read_text(encoding="utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        text = f"the password in {control.password_file} cannot be read: {type(error).__name__}"
-        raise UsageError(text) from error
 
 
 def _client_tls(control: ControlConfig) -> Tls | None:

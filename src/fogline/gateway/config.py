@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import yaml
 
+from fogline.broker.login import with_login
 from fogline.errors import DataError, UsageError
 from fogline.model.nodes import is_name
 
@@ -41,7 +41,7 @@ class SiteBroker:
 
     def login(self, url: str) -> str:
         """The site's address with user and password, unless it has them."""
-        return url if "@" in url else address(url, self.user, self.password_file)
+        return with_login(url, self.user, self.password_file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,21 +163,3 @@ def _fits(key: str, value: float) -> bool:
     if key in ("latitude", "longitude"):
         return abs(value) <= (90 if key == "latitude" else 180)
     return 0 < value < 1e12
-
-
-def without_login(url: str) -> str:
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}"
-
-
-def address(url: str, user: str | None, password_file: Path | None) -> str:
-    """The address with user and password: not for printing."""
-    if user is None:
-        return url
-    try:
-        password = password_file.read_text(encoding="utf-8").strip() if password_file else ""
-    except OSError as error:
-        raise DataError(f"{password_file} cannot be read: {error.strerror}") from error
-    scheme, separator, rest = url.partition("://")
-    login = f"{quote(user, safe='')}:{quote(password, safe='')}@"
-    return f"{scheme}{separator}{login}{rest.rpartition('@')[2]}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from fogline.broker import Tls
+from fogline.broker.login import with_login
 from fogline.control import ControlledNode, ControlOptions, Operation
 from fogline.errors import DataError
-from fogline.gateway.config import Control, address
+from fogline.gateway.config import Control
 from fogline.gateway.gateway import Gateway
 
 
@@ -41,7 +42,7 @@ def status(gateway: Gateway) -> dict[str, Any]:
 
 def controlled(gateway: Gateway, control: Control) -> ControlledNode:
     """The gateway's connection to the control broker, not started yet."""
-    url = address(control.url, control.user, control.password_file)
+    url = with_login(control.url, control.user, control.password_file)
     options = ControlOptions(tls=Tls(ca=control.ca) if control.ca else None)
     node = ControlledNode(
         url, gateway.describe, operations(gateway), lambda: status(gateway), options

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from fogline.broker import Broker, BrokerError, Tls
+from fogline.broker.login import without_login
 from fogline.errors import DataError, FoglineError
 from fogline.gateway import store
 from fogline.gateway.checks import names, read_assignments
-from fogline.gateway.config import GatewayConfig, without_login
+from fogline.gateway.config import GatewayConfig
 from fogline.gateway.connections import Connections
 from fogline.gateway.intake import Intake
 from fogline.gateway.job import Job

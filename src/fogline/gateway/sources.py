@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Protocol
 
 from fogline.broker import Tls
+from fogline.broker.login import read_password, with_login
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
-from fogline.errors import DataError, SetupError
-from fogline.gateway.config import GatewayConfig, address
+from fogline.errors import SetupError
+from fogline.gateway.config import GatewayConfig
 from fogline.gateway.inputs import Input
 from fogline.gateway.intake import Intake, Target
 from fogline.gateway.scheduler import Scheduler
@@ -49,7 +50,7 @@ class OwnBroker:
         given = config.broker
         password = None
         if given.user is not None:
-            password = _password(given.password_file)
+            password = read_password(given.password_file) or ""
         self._journal = config.folder / "journal"
         options = MosquittoOptions(
             port=given.port,
@@ -170,14 +171,7 @@ class OtherBroker:
         self._input.close()
 
 
-def _password(file: Path | None) -> str:
-    try:
-        return file.read_text(encoding="utf-8").strip() if file else ""
-    except OSError as error:
-        raise DataError(f"{file} cannot be read: {error.strerror}") from error
-
-
 def broker_address(config: GatewayConfig) -> str:
     given = config.broker
     assert given.url is not None
-    return address(given.url, given.user, given.password_file)
+    return with_login(given.url, given.user, given.password_file)

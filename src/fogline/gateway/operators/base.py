@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -60,13 +61,13 @@ class BadStep(Exception):  # noqa: N818
     """A step cannot be run; the text says why."""
 
 
-class Operator:
+class Operator(ABC):
     """One step of a chain. The defaults are those of an operator that remembers nothing."""
 
+    @abstractmethod
     def feed(self, record: Record) -> list[Record]:
         """What leaves when this record comes. Raises `LateRecord` and then changes nothing but
         what it knows of the time."""
-        raise NotImplementedError
 
     def flush(self) -> list[Record]:
         """Everything that is still held back; it is then forgotten."""
@@ -78,6 +79,7 @@ class Operator:
 
     def restore(self, state: Any) -> None:
         """Goes on from what `state` gave, also of an operator with other parameters."""
+        return
 
 
 def lookup(values: Mapping[str, Any], name: str) -> Any:
