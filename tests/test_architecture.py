@@ -31,6 +31,7 @@ SEES: dict[str, frozenset[str]] = {
     "broker": BASE | {"model"},
     "log": BASE | {"model"},
     "storage": BASE | {"model", "log"},
+    "fabric": BASE | {"model", "log", "storage", "broker", "control"},
     "control": BASE | {"model", "broker"},
     "links": BASE | {"model", "broker", "log"},
 }

@@ -1,0 +1,13 @@
+"""What can go wrong between nodes of the fabric."""
+
+from __future__ import annotations
+
+from fogline.storage.errors import StoreError
+
+
+class NodeAway(StoreError):  # noqa: N818
+    """A node gives no answer."""
+
+
+class NodeRefused(StoreError):  # noqa: N818
+    """A node does not accept this caller."""
