@@ -85,3 +85,44 @@ def test_hostile_files(tmp_path: Path) -> None:
         read_config(deep)
     with pytest.raises(FoglineError, match="cannot be read"):
         read_config(tmp_path / "none.yaml")
+
+
+def test_the_store_can_be_told_what_to_keep(tmp_path: Path) -> None:
+    text = """
+site: north
+store:
+  hours: 24
+  megabytes: 100
+  memory_megabytes: 16
+  insights: false
+  port: 7481
+  secret_file: secret
+  nodes: {south: "http://south:7481"}
+  topics: ["plant/#", {topic: grid, entity: meter, time: t, fields: [p, q], prefix: grid.}]
+"""
+    store = read_config(write(tmp_path, text)).store
+    assert (store.hours, store.megabytes, store.port, store.insights) == (24.0, 100.0, 7481, False)
+    assert store.secret_file == tmp_path / "secret"
+    assert store.nodes == {"south": "http://south:7481"}
+    assert [(t.topic, t.fields) for t in store.topics] == [("plant/#", ()), ("grid", ("p", "q"))]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("3", "expected names and values"),
+        ("{colour: red}", "unknown colour"),
+        ("{hours: 0}", "not a number above 0"),
+        ("{enabled: 1}", "not true or false"),
+        ("{nodes: [a]}", "expected names and values"),
+        ("{nodes: {a: 1}}", "not a text"),
+        ("{topics: plant}", "must be a list"),
+        ("{topics: [{entity: a}]}", "has no topic"),
+        ("{topics: [{topic: a, fields: x}]}", "not a list of texts"),
+        ("{topics: [{topic: a, colour: x}]}", "unknown colour"),
+        ("{topics: [7]}", "expected names and values"),
+    ],
+)
+def test_what_is_wrong_about_the_store(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        read_config(write(tmp_path, f"site: a\nstore: {text}\n"))

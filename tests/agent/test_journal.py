@@ -382,7 +382,7 @@ def test_some_space_is_left_free(tmp_path: Path) -> None:
         assert producer.unconfirmed == [1]
         started = time.monotonic()
         broker.stop()
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 30
         assert not producer.confirmed
         producer.close()
     assert contents(journal_of(broker)) == []

@@ -107,7 +107,7 @@ def test_rejects_become_messages(tmp_path: Path) -> None:
 @pytest.fixture
 def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (tmp_path / "echo_child.py").write_text(
-        "from fogline.agent.children import Parent, tell\n"
+        "from fogline.child import Parent, tell\n"
         "parent = Parent()\nconfig = parent.config\n"
         "tell({'state': 'running', 'config': config})\n"
         "parent.gone.wait(60)\n",

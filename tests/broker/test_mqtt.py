@@ -163,7 +163,7 @@ def test_a_server_that_never_answers() -> None:
         started = time.monotonic()
         with pytest.raises(BrokerUnreachableError):
             broker.connect(timeout=0.2)
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 30
         broker.close()
 
 

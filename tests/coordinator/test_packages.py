@@ -198,7 +198,7 @@ def test_what_the_code_starts_ends_with_it(tmp_path: Path, then: str, problem: s
     file.write_text(FORKS.format(mark=mark, then=then))
     before = time.monotonic()
     verdict = code_check.check(file, "clean.py", "clean:clean", seconds=2)
-    assert time.monotonic() - before < 9
+    assert time.monotonic() - before < 60
     assert verdict.problem == (problem and f"clean.py is {problem}")
     assert verdict.passing is (problem is not None)
     wait_for(lambda: not any(is_ours(process, mark) for process in psutil.process_iter()))

@@ -173,8 +173,7 @@ def test_a_log_that_is_not_there_yet_and_one_of_rubbish(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"format": "csv"}, {"fields": ()}, {"fields": ("x",), "metric": "m", "value": "v"},
-              {"metric": "m"}]
+    "wrong", [{"format": "csv"}, {"fields": ("x",), "metric": "m", "value": "v"}, {"metric": "m"}]
 )  # fmt: skip
 def test_declarations_that_make_no_sense(wrong: dict[str, object]) -> None:
     with pytest.raises(UsageError):

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from fogline.agent.store_config import StoreConfig, StoredTopic
 from fogline.errors import DataError, UsageError
 
 EXAMPLE = """\
@@ -78,6 +79,7 @@ class SiteConfig:
     jobs: tuple[JobConfig, ...] = ()
     broker: BrokerConfig = field(default_factory=BrokerConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
+    store: StoreConfig = field(default_factory=StoreConfig)
     control: ControlConfig = field(default_factory=ControlConfig)
     peers: Mapping[str, PeerConfig] = field(default_factory=dict)
     """Other sites whose brokers want a login."""
@@ -126,6 +128,7 @@ def parse_config(data: Any, base: Path, name: str) -> SiteConfig:
         retention=RetentionConfig(
             **_part(values.get("retention", {}), RetentionConfig, base, f"{name}: retention")
         ),
+        store=_store(values.get("store", {}), base, f"{name}: store"),
         control=ControlConfig(
             **_part(values.get("control", {}), ControlConfig, base, f"{name}: control")
         ),
@@ -140,11 +143,12 @@ def parse_config(data: Any, base: Path, name: str) -> SiteConfig:
     )
 
 
-_PARTS = ("jobs", "broker", "retention", "control", "peers", "labels")
+_PARTS = ("jobs", "broker", "retention", "store", "control", "peers", "labels")
 _WANTED = {
     "int": "a whole number, 0 or more",
     "float": "a number above 0",
     "bool": "true or false",
+    "tuple[str, ...]": "a list of texts",
 }
 
 
@@ -160,6 +164,28 @@ def _job(data: Any, base: Path, name: str) -> JobConfig:
     if not job or any(sign in job for sign in "/+#\0"):
         raise UsageError(f"{name}: a job cannot be called {job!r}: it is part of a topic")
     return JobConfig(job, query)
+
+
+def _store(data: Any, base: Path, name: str) -> StoreConfig:
+    values = _mapping(data, name)
+    _refuse_unknown(values, StoreConfig, name)
+    nodes = _mapping(values.get("nodes", {}), f"{name}: nodes")
+    topics = _list(values.get("topics", []), f"{name}: topics")
+    given = {key: value for key, value in values.items() if key not in ("nodes", "topics")}
+    return StoreConfig(
+        **_typed(given, StoreConfig, name, base),
+        nodes={
+            node: _value(url, "str", f"{name}: nodes: {node}", base) for node, url in nodes.items()
+        },
+        topics=tuple(_topic(topic, base, f"{name}: topics") for topic in topics),
+    )
+
+
+def _topic(data: Any, base: Path, name: str) -> StoredTopic:
+    values = _mapping({"topic": data} if isinstance(data, str) else data, name)
+    if not values.get("topic"):
+        raise UsageError(f"{name}: one has no topic", "for example topics: [plant/#]")
+    return StoredTopic(**_part(values, StoredTopic, base, name))
 
 
 def _part(data: Any, kind: type, base: Path, name: str) -> dict[str, Any]:
@@ -187,6 +213,8 @@ def _value(value: Any, kind: str, name: str, base: Path) -> Any:
         return float(value)
     if kind == "bool" and isinstance(value, bool):
         return value
+    if kind == "tuple[str, ...]" and isinstance(value, list):
+        return tuple(_value(item, "str", name, base) for item in value)
     wanted = _WANTED.get(kind, "a text")
     raise UsageError(f"{name} is {value!r}, not {wanted}")
 

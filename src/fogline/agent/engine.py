@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from fogline import settings
-from fogline.agent.children import Parent, tell
 from fogline.agent.engine_jobs import EngineJob, Workplace
+from fogline.child import Parent, tell
 from fogline.errors import FoglineError
 from fogline.log import LogWriter, SiteLog
 from fogline.model.jobs import Assignment

@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fogline.agent.children import Parent, tell
 from fogline.agent.feeds import Feed
 from fogline.agent.ingest_worker import IngestPlan, IngestWorker
 from fogline.agent.intake import Intake, Subscription
 from fogline.agent.journal_intake import Target
+from fogline.child import Parent, tell
 from fogline.errors import FoglineError
 from fogline.links.copier import Copy
 from fogline.links.inlet import BadLinks

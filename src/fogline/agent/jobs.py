@@ -12,7 +12,7 @@ from fogline.log.names import folder_name
 from fogline.model.broker_url import BrokerUrl
 from fogline.model.jobs import FIRST, LOG, SECOND, Assignment, Code, Place, Query, Steps
 from fogline.model.sites import bad_log, command_log, insight_log, late_log, out_log, stream_log
-from fogline.model.streams import StreamSource
+from fogline.model.streams import FABRIC, MQTT, StreamSource
 from fogline.plan.choose import chosen
 from fogline.plan.operators import Scan, walk_plan
 from fogline.plan.query_file import LoadedQuery, check_text
@@ -61,7 +61,7 @@ class AgentJob:
 
     def logs(self) -> list[str]:
         """The logs it reads."""
-        streams = [stream_log(s) for s in self.streams() if s.provider == "mqtt"]
+        streams = [stream_log(s) for s in self.streams() if s.in_log]
         return [*streams, *(read_log(place) for place in self.places())]
 
     def results(self) -> list[str]:
@@ -94,9 +94,10 @@ def make_job(assignment: Assignment, settings: Settings, local: bool = False) ->
         loaded = replace(loaded, plan=chosen(loaded.plan, assignment.work.insights))
         job = AgentJob(assignment, loaded, local)
         for stream in job.streams():
-            if stream.provider not in ("mqtt", "file"):
+            if not stream.in_log and stream.provider != "file":
                 text = f"stream {stream.name} comes from {stream.provider}"
-                raise UsageError(f"{text}, which a site cannot read", "use mqtt(…) or file(…)")
+                hint = "use mqtt(…), storageFabric(…) or file(…)"
+                raise UsageError(f"{text}, which a site cannot read", hint)
         return job
     if isinstance(assignment.work, Code):
         if not assignment.reads:
@@ -132,7 +133,7 @@ def subscriptions(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:
 
 def _wanted(job: AgentJob) -> Iterator[dict[str, Any]]:
     for stream in job.streams():
-        if stream.provider == "mqtt":
+        if stream.provider == MQTT:
             broker = str(stream.parameter("broker") or "")
             timed = stream.time_field is not None or stream.format == "senml"
             yield {
@@ -148,6 +149,15 @@ def _wanted(job: AgentJob) -> Iterator[dict[str, Any]]:
             "broker": place.broker,
             "deduplicate": "time" in job.assignment.input,
         }
+
+
+def fabric_logs(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:
+    """What the store process writes into logs for jobs: one for each question to the fabric."""
+    asked = (s for job in jobs for s in job.streams() if s.provider == FABRIC)
+    return [
+        {"log": log, **question.as_json()}
+        for log, question in {stream_log(s): s.question for s in asked}.items()
+    ]
 
 
 def copies(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:

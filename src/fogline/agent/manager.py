@@ -39,6 +39,9 @@ class Managed(Protocol):
     @property
     def http_address(self) -> str: ...
 
+    @property
+    def store_address(self) -> str: ...
+
     def peer_url(self, name: str, address: str) -> str: ...
 
     def install(self, assignments: list[Assignment], seconds: float) -> None: ...
@@ -91,6 +94,7 @@ class Manager:
             kind=SITE,
             broker=config.announce or self._site.broker.address,
             address=self._site.http_address,
+            store=config.store.announce,
             engine=config.engine,
             cores=config.cores or os.cpu_count() or 1,
             memory_mb=config.memory_mb or memory,

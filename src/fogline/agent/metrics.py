@@ -65,7 +65,7 @@ def prometheus(status: dict[str, Any], node: dict[str, Any]) -> str:
     for name, value in node.items():
         if isinstance(value, int | float):
             lines.append(_line(f"fogline_node_{name}", {"site": site}, value))
-    for name in ("ingest", "engine", "publish", "broker"):
+    for name in (n for n in ("ingest", "engine", "publish", "store", "broker") if n in status):
         labels = {"site": site, "process": name}
         lines.append(_line("fogline_process_restarts", labels, status[name].get("restarts", 0)))
         lines.append(_line("fogline_process_up", labels, int(status[name]["state"] == "running")))

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from fogline.agent.brokers import Connection, broker_options
-from fogline.agent.children import Parent, tell
 from fogline.broker import BrokerError
+from fogline.child import Parent, tell
 from fogline.errors import FoglineError
 from fogline.links.sender import PUBLISHER, Outlet, Packing, batched, plain, renamed
 from fogline.links.starting import START

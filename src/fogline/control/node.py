@@ -63,7 +63,7 @@ class ControlledNode:
             Identity(self.name, topics.do(self.name), self._in_charge),
             [topics.birth(self.name)],
             {"describe": lambda body: self._full_status(), **operations},
-            Hooks(self._heard, self._announce),
+            Hooks(self._heard, self.announce),
         )
 
     @property
@@ -88,6 +88,10 @@ class ControlledNode:
         """The status is different: it is told at once. Calls in quick succession count as one."""
         self._rhythm.hurry(self._news)
 
+    def announce(self) -> None:
+        """What describes the node is different: its birth is told anew, at once."""
+        self._rhythm.hurry(self._birth, self._news)
+
     def call(self, op: str, body: Mapping[str, Any], timeout: float) -> Body:
         """Asks the coordinator and waits for the answer.
 
@@ -101,7 +105,7 @@ class ControlledNode:
         quiet = self._closing.is_set() or not self._in_charge()
         self._closing.set()
         self._rhythm.stop()
-        self._peer.close(None if quiet else self._birth_message(GONE))
+        self._peer.close(None if quiet else self._birth_message(GONE, clean=True))
 
     def __enter__(self) -> Self:
         self.start()
@@ -111,9 +115,6 @@ class ControlledNode:
         self.close()
 
     # ── what it tells ────────────────────────────────────────────────────────────────────────────
-
-    def _announce(self) -> None:
-        self._rhythm.hurry(self._birth, self._news)
 
     def _tell_birth(self) -> None:
         if not self._may_speak():
@@ -140,8 +141,8 @@ class ControlledNode:
     def _in_charge(self) -> bool:
         return not self._rivals.yields(time.monotonic())
 
-    def _birth_message(self, state: str) -> Message:
-        payload = Birth(state, self.instance, self._node).encode()
+    def _birth_message(self, state: str, clean: bool = False) -> Message:
+        payload = Birth(state, self.instance, self._node, clean).encode()
         return Message(topics.birth(self.name), payload, retain=True)
 
     def _full_status(self) -> dict[str, Any]:
@@ -154,10 +155,10 @@ class ControlledNode:
         try:
             birth = Birth.decode(message.payload, self.name)
         except DataError:
-            self._announce()
+            self.announce()
             return
         if birth.state == ONLINE and (birth.instance == self.instance or message.retain):
             return
         self._rivals.note(birth, time.monotonic())
         if self._in_charge():
-            self._announce()
+            self.announce()

@@ -28,6 +28,8 @@ class Node:
     """Where records for it are sent: mqtt://host:port."""
     address: str = ""
     """Where it tells about itself: http://host:port."""
+    store: str = ""
+    """Where its values can be asked for: http://host:port. Empty without a store."""
     engine: str = ""
     cores: int = 0
     memory_mb: int = 0
@@ -55,7 +57,7 @@ class Node:
         known = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
         try:
             labels = {str(k): str(v) for k, v in dict(known.pop("labels", {})).items()}
-            texts = ("name", "kind", "broker", "address", "engine", "site")
+            texts = ("name", "kind", "broker", "address", "store", "engine", "site")
             if any(not isinstance(known.get(key, ""), str) for key in texts):
                 raise DataError("a node's name, kind and addresses are texts")
             for key in ("cores", "memory_mb"):
@@ -127,6 +129,10 @@ class NodeView:
     links: Mapping[str, Link] = field(default_factory=dict)
     told: float = 0.0
     """When it last told anything."""
+    instance: str = ""
+    """Tells the starts of its process apart."""
+    clean: bool = False
+    """Gone, and it said so itself: it was stopped, it has not failed."""
 
     @property
     def online(self) -> bool:

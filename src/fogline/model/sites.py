@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import astuple, dataclass, field
+from hashlib import blake2b
 
 from fogline.model.broker_url import BrokerUrl
-from fogline.model.streams import StreamSource
+from fogline.model.question import Question
+from fogline.model.streams import FABRIC, StreamSource
+
+FABRIC_LOGS = "fabric/"
+"""What the logs of streams from the storage fabric begin with."""
 
 
 def stream_log(stream: StreamSource) -> str:
-    """The log of a stream's messages: its topic, behind the broker if that is not the site's."""
+    """The log of a stream's messages: its topic, behind the broker if that is not the site's; of a
+    stream from the storage fabric that of its question."""
+    if stream.provider == FABRIC:
+        return fabric_log(stream.question)
     topic = str(stream.parameter("topic"))
     broker = stream.parameter("broker")
     return topic if broker is None else f"{BrokerUrl.parse(str(broker))}/{topic}"
+
+
+def fabric_log(question: Question) -> str:
+    """Equal questions share a log."""
+    text = json.dumps(astuple(question), ensure_ascii=True)
+    return FABRIC_LOGS + blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def insight_log(job: str, insight: str) -> str:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from fogline.model.question import ENTITY, METRIC, NODE, Patterns, Question, declared
+
+MQTT, FABRIC = "mqtt", "storageFabric"
+"""Providers whose records come to a site by themselves and lie in a log of it."""
+
 NUMBER = "number"
 STRING = "string"
 
@@ -34,6 +39,21 @@ class StreamSource:
 
     def parameter(self, key: str) -> str | float | None:
         return dict(self.parameters).get(key)
+
+    @property
+    def in_log(self) -> bool:
+        """Whether its records lie in a log of the site that reads it."""
+        return self.provider in (MQTT, FABRIC)
+
+    @property
+    def question(self) -> Question:
+        """What a stream from the storage fabric asks it for."""
+        given = dict(self.conditions)
+
+        def patterns(key: str) -> Patterns:
+            return (declared(given[key]),) if key in given else None
+
+        return Question(patterns(METRIC), patterns(ENTITY), patterns(NODE))
 
     def declared_type(self, name: str) -> str | None:
         """NUMBER or STRING when the schema declares the field, else None."""
