@@ -1,0 +1,186 @@
+"""Requests to a node's REST interface: connections that are kept, limits, errors as exceptions."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import pyarrow as pa
+
+from fogline.errors import DataError, FoglineError, UsageError
+from fogline.fabric.errors import NodeAway, NodeRefused
+from fogline.fabric.wire import ARROW_TYPE, from_arrow
+from fogline.storage.errors import BadQuery, BadValue, QueryLimit
+
+LARGEST_ANSWER = 1 << 30
+_PIECE = 1 << 20
+_ERRORS: dict[int, type[FoglineError]] = {
+    400: BadQuery,
+    401: NodeRefused,
+    403: NodeRefused,
+    404: BadQuery,
+    409: DataError,
+    413: QueryLimit,
+    429: QueryLimit,
+}
+
+Parameters = Iterable[tuple[str, str | int | float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait, in seconds: for a connection, and for each part of an answer."""
+
+    connect: float = 1.0
+    answer: float = 15.0
+
+
+class Door:
+    """One node's address and the token for it; for any thread. `close` ends kept connections.
+
+    Raises `NodeAway` when there is no answer, or none that can be understood, `NodeRefused` when
+    the token is not accepted, `BadQuery` and `QueryLimit` as the node itself would.
+    """
+
+    def __init__(self, url: str, token: str, patience: Patience | None = None) -> None:
+        parts = urlsplit(url)
+        try:
+            self._port = parts.port
+        except ValueError as error:
+            raise UsageError(f"no port in {url!r:.200}") from error
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"the address of a store is http://host:port, not {url!r:.200}")
+        self.url = url.rstrip("/")
+        self._https = parts.scheme == "https"
+        self._host, self._path = parts.hostname, parts.path.rstrip("/")
+        self._token = token
+        self._patience = patience or Patience()
+        self._free: list[http.client.HTTPConnection] = []
+        self._guard = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Door({self.url!r})"
+
+    def json(
+        self, method: str, path: str, parameters: Parameters = (), body: Any = None
+    ) -> dict[str, Any]:
+        """What the node answers, an object."""
+        data = None if body is None else json.dumps(body).encode()
+        found = self._ask(method, _target(path, parameters), data, "application/json")
+        try:
+            told = json.loads(found)
+        except (ValueError, RecursionError) as error:
+            raise NodeAway(f"{self.url} answers with what is no JSON") from error
+        if not isinstance(told, dict):
+            raise NodeAway(f"{self.url} answers with what is no object")
+        return told
+
+    def arrow(
+        self, method: str, path: str, parameters: Parameters = (), body: Any = None
+    ) -> tuple[pa.Table, dict[str, Any]]:
+        """The table of an answer and what was told with it."""
+        data = None if body is None else json.dumps(body).encode()
+        found = self._ask(method, _target(path, parameters), data, ARROW_TYPE)
+        try:
+            return from_arrow(found)
+        except BadValue as error:
+            raise NodeAway(f"{self.url} answers with what is no table: {error.message}") from error
+
+    def close(self) -> None:
+        with self._guard:
+            free, self._free = self._free, []
+        for connection in free:
+            connection.close()
+
+    def _ask(self, method: str, target: str, body: bytes | None, accept: str) -> bytes:
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        kept = None if method == "POST" else self._take()  # what is not to be done twice is not
+        if kept is not None:
+            try:
+                return self._exchange(kept, method, target, body, headers)
+            except (http.client.HTTPException, ConnectionError):
+                kept.close()  # closed by the other side meanwhile: once more, anew
+            except OSError as error:
+                kept.close()
+                raise self._away(error) from error
+        fresh = self._connect()
+        try:
+            return self._exchange(fresh, method, target, body, headers)
+        except (http.client.HTTPException, OSError, ValueError) as error:
+            fresh.close()
+            raise self._away(error) from error
+
+    def _connect(self) -> http.client.HTTPConnection:
+        kind = http.client.HTTPSConnection if self._https else http.client.HTTPConnection
+        connection = kind(self._host, self._port, timeout=self._patience.connect)
+        try:
+            connection.connect()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise self._away(error) from error
+        connection.sock.settimeout(self._patience.answer)
+        return connection
+
+    def _exchange(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        target: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+    ) -> bytes:
+        connection.request(method, self._path + target, body, dict(headers))
+        reply = connection.getresponse()
+        found = self._read(reply)
+        if reply.will_close:
+            connection.close()
+        else:
+            self._keep(connection)
+        if reply.status // 100 != 2:
+            raise self._error(reply.status, found)
+        return found
+
+    def _read(self, reply: http.client.HTTPResponse) -> bytes:
+        pieces, size = [], 0
+        while piece := reply.read(_PIECE):
+            size += len(piece)
+            if size > LARGEST_ANSWER:
+                raise http.client.HTTPException("the answer does not end")
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def _take(self) -> http.client.HTTPConnection | None:
+        with self._guard:
+            return self._free.pop() if self._free else None
+
+    def _keep(self, connection: http.client.HTTPConnection) -> None:
+        with self._guard:
+            self._free.append(connection)
+
+    def _away(self, error: Exception) -> NodeAway:
+        return NodeAway(f"{self.url} does not answer: {error}", "is the site running?")
+
+    def _error(self, status: int, body: bytes) -> FoglineError:
+        try:
+            told = json.loads(body)
+            message, hint = str(told["error"]), str(told.get("hint", ""))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return NodeAway(f"{self.url} answers with status {status}")
+        return _ERRORS.get(status, NodeAway)(message, hint)
+
+
+def part(name: str) -> str:
+    """A name as part of an address."""
+    return quote(name, safe="")
+
+
+def _target(path: str, parameters: Parameters) -> str:
+    query = urlencode(list(parameters))
+    return f"{path}?{query}" if query else path
