@@ -34,7 +34,8 @@ _HEAD = """\
 Two decisions, both pure functions in `fogline.adapt`. *Stability* (`stability.py`): the data of
 nodes that fail is copied to nodes that do not. *Queries* (`query_placement.py`): a query reads each
 of its sources where that makes F least. Both are simulated here with the settings of RAINBOW D4.2,
-and its figures stand beside ours where its text prints numbers (it does not for its plots).
+and its figures stand beside ours where its text prints numbers (it does not for its plots). How a
+coordinator makes these decisions and carries them out is told in [copies.md](copies.md).
 These are simulations of the decisions, not measurements of a cluster. Everything is drawn with seed
 {seed}; `python bench/replicas.py --write-docs` makes this page again.
 """

@@ -18,6 +18,7 @@ import click
 from fogline import __version__, settings
 from fogline.cli_options import Examples, as_json
 from fogline.cli_pipelines import COMMANDS
+from fogline.cli_store import COMMANDS as STORE_COMMANDS
 from fogline.errors import FoglineError, ProblemsError, UsageError
 
 
@@ -112,6 +113,24 @@ def explain(file: Path, as_json: bool, spark: bool) -> None:
     metavar="P",
     help="Port of the embedded broker [default: a free one, which is told].",
 )
+@click.option(
+    "--from",
+    "since",
+    metavar="T",
+    help="Run over what was kept since then, as a batch: 2026-01-02T03:04:05Z, or -1h.",
+)
+@click.option("--to", "until", metavar="T", help="Up to then [default: now].")
+@click.option(
+    "--site", metavar="NAME", help="--from: the site on this machine, where there are several."
+)
+@click.option("--url", help="--from: the store of a site elsewhere, http://host:port.")
+@click.option(
+    "--token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="--from: a file with the token for --url.",
+)
+@click.option("--require-all", is_flag=True, help="--from: fail when a node of the fabric is away.")
 @click.option("--max-bytes", type=click.IntRange(min=1), hidden=True)
 @as_json
 def run(file: Path, as_json: bool, **options: Any) -> None:
@@ -119,8 +138,11 @@ def run(file: Path, as_json: bool, **options: Any) -> None:
 
     Without --input a broker, ingest and Spark are started for it: point devices at the address that
     is told. With --input a file is replayed in place of every stream, and windows close at its end.
+    With --from the insights of a stretch of the past are computed: from the storage fabric, the
+    logs of the site on this machine, and files.
     """
-    from fogline.commands.run import Options, run_file
+    from fogline.commands.run import run_file
+    from fogline.commands.run_options import Options
 
     run_file(file, Options(as_json=as_json, **options), settings.load())
 
@@ -175,7 +197,7 @@ def demo(
         run_demo(name, seconds, rate, as_json, settings.load())
 
 
-for command in COMMANDS:
+for command in (*COMMANDS, *STORE_COMMANDS):
     cli.add_command(command)
 
 

@@ -19,4 +19,8 @@ class Examples(click.Command):
             formatter.write(f"\nExample:\n  {self.example}\n")
 
 
+class ExampleGroup(Examples, click.Group):
+    """The same for a command that has commands of its own."""
+
+
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fogline.cli_options import Examples, as_json
+from fogline.cli_options import ExampleGroup, Examples, as_json
 
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)
 _pipeline_file = click.argument("file", type=_file, metavar="FILE(.ins|.yaml|.json)")
@@ -85,12 +85,50 @@ def jobs(name: str | None, as_json: bool) -> None:
 
 
 @click.command(cls=Examples, example="fogline sites")
+@click.option("--forget", metavar="NAME", help="Forget a node that will not come back.")
 @as_json
-def sites(as_json: bool) -> None:
+def sites(forget: str | None, as_json: bool) -> None:
     """Show sites and gateways, how they are, and the links between them."""
     from fogline.commands import pipelines
 
-    pipelines.sites(as_json)
+    if forget is not None:
+        pipelines.forget(forget, as_json)
+    else:
+        pipelines.sites(as_json)
+
+
+@click.group(cls=ExampleGroup, example="fogline replicas", invoke_without_command=True)
+@as_json
+@click.pass_context
+def replicas(context: click.Context, as_json: bool) -> None:
+    """Show which sites keep copies of others' stored values, why, and how far behind they are."""
+    from fogline.commands import replicas
+
+    if context.invoked_subcommand is None:
+        replicas.show(as_json)
+
+
+@replicas.command(cls=Examples, example="fogline replicas add north cloud --metric cpu_%")
+@click.argument("origin")
+@click.argument("holder")
+@click.option("--metric", multiple=True, help="Only this one; a % at its end makes a prefix of it.")
+@as_json
+def add(origin: str, holder: str, metric: tuple[str, ...], as_json: bool) -> None:
+    """Have HOLDER keep a copy of the values that arise at ORIGIN, old ones included."""
+    from fogline.commands import replicas
+
+    replicas.add(origin, holder, metric, as_json)
+
+
+@replicas.command(cls=Examples, example="fogline replicas remove north cloud")
+@click.argument("origin")
+@click.argument("holder")
+@as_json
+def remove(origin: str, holder: str, as_json: bool) -> None:
+    """End a copy; it is not decided on again until it is added."""
+    from fogline.commands import replicas
+
+    replicas.remove(origin, holder, as_json)
 
 
 @click.command(cls=Examples, example="fogline delete traffic")
@@ -155,6 +193,7 @@ COMMANDS = (
     status,
     jobs,
     sites,
+    replicas,
     delete,
     update,
     start,

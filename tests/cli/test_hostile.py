@@ -19,7 +19,7 @@ MEGABYTES = 8 << 20
 def answer(
     fogline: Callable[..., Any], query: Callable[[str | bytes], Path]
 ) -> Callable[[str | bytes], str]:
-    """What `check` says on standard error, or `fine`; fails if that takes far more work than it should."""
+    """What `check` says on standard error, or `fine`; fails if that takes far too much work."""
     fogline("check", query(S + "warm = COMPUTE x;"))
 
     def check(text: str | bytes) -> str:

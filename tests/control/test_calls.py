@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -11,7 +12,14 @@ from fogline.broker import BrokerTimeoutError, Message, Ticket
 from fogline.control import ControlError, NoAnswerError, topics
 from fogline.control.calls import Calls
 from fogline.control.envelope import Answer, Request
-from fogline.control.worker import MOST_REMEMBERED, MOST_WAITING, Worker
+from fogline.control.worker import (
+    MOST_REMEMBERED,
+    MOST_TOGETHER,
+    MOST_WAITING,
+    Operations,
+    Worker,
+)
+from fogline.errors import DataError
 from tests.control.worlds import SECONDS, eventually
 
 ANSWERS = topics.answers("me")
@@ -29,10 +37,10 @@ class Line:
     def problem(self) -> str:
         return "" if self.connected else "the cable is cut"
 
-    def publish(self, message: Message) -> Ticket:
+    def publish(self, *messages: Message) -> Ticket:
         if self.full:
             raise BrokerTimeoutError("no room")
-        self.sent.append(message)
+        self.sent += messages
         return Ticket(0)
 
     @property
@@ -97,16 +105,30 @@ def test_a_future_cannot_be_cancelled_and_a_late_answer_does_no_harm() -> None:
 # ── the other side ───────────────────────────────────────────────────────────────────────────────
 
 
+class Work:
+    """A worker that is started, and asked the same operations again and again."""
+
+    def __init__(
+        self, line: Line, operations: Operations, settle: Callable[[], None] | None = None
+    ) -> None:
+        self._operations = operations
+        self.worker = Worker(line.publish, settle)
+        self.worker.start()
+
+    def take(self, payload: bytes) -> None:
+        self.worker.take(payload, self._operations)
+
+    def stop(self) -> None:
+        self.worker.stop()
+
+
 def asked(id: str, op: str = "op", seconds: float = SECONDS) -> bytes:
     return Request(id, op, {}, time.time() + seconds, ANSWERS).encode()
 
 
 def test_too_much_work_is_refused() -> None:
     line, release, begun = Line(), threading.Event(), threading.Event()
-    worker = Worker(
-        {"op": lambda body: {"was": begun.set() or release.wait(SECONDS)}}, line.publish
-    )
-    worker.start()
+    worker = Work(line, {"op": lambda body: {"was": begun.set() or release.wait(SECONDS)}})
     worker.take(asked("first"))
     assert begun.wait(SECONDS)
     for number in range(MOST_WAITING + 1):
@@ -119,8 +141,7 @@ def test_too_much_work_is_refused() -> None:
 
 def test_only_the_last_answers_are_remembered() -> None:
     line, done = Line(), []
-    worker = Worker({"op": lambda body: done.append(1) or {}}, line.publish)
-    worker.start()
+    worker = Work(line, {"op": lambda body: done.append(1) or {}})
     for number in range(MOST_REMEMBERED + 1):
         worker.take(asked(str(number)))
     for number in (MOST_REMEMBERED, 0):
@@ -132,25 +153,124 @@ def test_only_the_last_answers_are_remembered() -> None:
 
 def test_answers_that_cannot_be_sent_do_not_end_the_work() -> None:
     line = Line()
-    worker = Worker({"op": lambda body: {}}, line.publish)
-    worker.start()
+    worker = Work(line, {"op": lambda body: {}})
     line.full = True
     worker.take(asked("1"))
     worker.take(b"rubbish")
-    eventually(lambda: worker._answers._kept)
+    eventually(lambda: worker.worker._answers._kept)
     line.full = False
     worker.take(asked("2"))
     eventually(lambda: [answer.id for answer in line.answers] == ["2"])
     worker.stop()
-    assert worker.bad == 1
+    assert worker.worker.bad == 1
 
 
 @pytest.mark.parametrize("seconds", [0.0, -5.0])
 def test_a_request_after_its_deadline_is_answered_with_an_error(seconds: float) -> None:
     line = Line()
-    worker = Worker({"op": lambda body: {}}, line.publish)
-    worker.start()
+    worker = Work(line, {"op": lambda body: {}})
     worker.take(asked("1", seconds=seconds))
     eventually(lambda: line.sent)
     assert "deadline" in line.answers[0].error
+    worker.stop()
+
+
+# ── many requests settled together ───────────────────────────────────────────────────────────────
+
+
+class Disk:
+    """What operations did, and how much of it was settled when; the first operation is held up."""
+
+    def __init__(self) -> None:
+        self.begun, self.release = threading.Event(), threading.Event()
+        self.done = 0
+        self.settled: list[int] = []
+        self.broken: Exception | None = None
+
+    def operation(self, body: dict[str, object]) -> dict[str, object]:
+        self.begun.set()
+        assert self.release.wait(SECONDS)
+        self.done += 1
+        return {"n": self.done}
+
+    def settle(self) -> None:
+        if self.broken is not None:
+            raise self.broken
+        self.settled.append(self.done)
+
+
+def held_up(line: Line, disk: Disk, *ids: str) -> Work:
+    """All requests wait while the first is carried out; then they are let go."""
+    worker = Work(line, {"op": disk.operation}, disk.settle)
+    worker.take(asked("first"))
+    assert disk.begun.wait(SECONDS)
+    for id in ids:
+        worker.take(asked(id))
+    disk.release.set()
+    eventually(lambda: len(line.sent) == len(ids) + 1)
+    return worker
+
+
+def test_what_waits_is_settled_once_and_answered_in_order_afterwards() -> None:
+    line, disk = Line(), Disk()
+    ids = [str(number) for number in range(100)]
+    worker = held_up(line, disk, *ids)
+    assert [answer.id for answer in line.answers] == ["first", *ids]
+    assert disk.settled == [1, 101]
+    worker.stop()
+
+
+def test_no_more_than_so_many_are_settled_together() -> None:
+    line, disk = Line(), Disk()
+    worker = held_up(line, disk, *map(str, range(MOST_TOGETHER + 1)))
+    assert disk.settled == [1, MOST_TOGETHER + 1, MOST_TOGETHER + 2]
+    worker.stop()
+
+
+def test_one_request_twice_among_those_settled_together_is_done_once() -> None:
+    line, disk = Line(), Disk()
+    worker = held_up(line, disk, "a", "b", "a")
+    assert [(a.id, a.body["n"]) for a in line.answers[1:]] == [("a", 2), ("b", 3), ("a", 2)]
+    worker.stop()
+
+
+@pytest.mark.parametrize("broken", [DataError("the disk is full"), OSError("no disk")])
+def test_what_cannot_be_settled_has_failed(broken: Exception) -> None:
+    line, disk = Line(), Disk()
+    disk.broken = broken
+    worker = held_up(line, disk, "a", "b")
+    assert [answer.ok for answer in line.answers] == [False] * 3
+    assert all(str(broken.args[0]) in answer.error for answer in line.answers)
+    disk.broken = None
+    worker.take(asked("c"))
+    eventually(lambda: len(line.sent) == 4)
+    assert line.answers[3].ok
+    worker.stop()
+
+
+def test_nothing_is_settled_for_requests_that_failed() -> None:
+    line, disk = Line(), Disk()
+    worker = Work(line, {}, disk.settle)
+    worker.take(asked("1"))
+    eventually(lambda: line.sent)
+    assert "no operation" in line.answers[0].error
+    assert disk.settled == []
+    worker.stop()
+
+
+def test_answers_too_large_to_be_remembered_are_sent() -> None:
+    line, begun, release = Line(), threading.Event(), threading.Event()
+
+    def operation(body: dict[str, object]) -> dict[str, object]:
+        begun.set()
+        assert release.wait(SECONDS)
+        return {"x": "x" * (7 << 20)}
+
+    worker = Work(line, {"op": operation}, lambda: None)
+    for number in range(4):
+        worker.take(asked(str(number)))
+    assert begun.wait(SECONDS)
+    release.set()
+    eventually(lambda: len(line.sent) == 4)
+    assert [len(answer.body["x"]) for answer in line.answers] == [7 << 20] * 4
     worker.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 from fogline.control import SILENT_SECONDS, Registry
@@ -124,9 +125,72 @@ def test_the_forgotten_are_known_again_when_they_tell() -> None:
     registry.note_birth("a", born(), 100.0)
     assert registry.note_birth("a", b"", 101.0)
     assert registry.views(101.0) == {}
-    assert not registry.forget("a")
+    assert not registry.forget("a", 0.0)
     assert registry.note_birth("a", born(), 102.0)
     assert registry.views(102.0)["a"].since == 102.0
+
+
+# ── several nodes with one last will ─────────────────────────────────────────────────────────────
+
+
+def one_of(name: str, state: str = ONLINE, instance: str = "1", everybody: bool = False) -> bytes:
+    return Birth(state, instance, Node(name, "gateway"), everybody=everybody).encode()
+
+
+def test_the_last_will_of_one_ends_all_of_its_instance() -> None:
+    registry = Registry()
+    for name in "abc":
+        registry.note_birth(name, one_of(name), 100.0)
+    registry.note_birth("d", one_of("d", instance="2"), 100.0)
+    assert registry.note_birth("a", one_of("a", GONE, everybody=True), 105.0)
+    assert registry.states(106.0) == {"a": GONE, "b": GONE, "c": GONE, "d": ONLINE}
+    assert registry.views(200.0)["b"].since == 105.0
+
+
+def test_it_counts_whatever_comes_first() -> None:
+    births = {name: one_of(name) for name in "bc"} | {"a": one_of("a", GONE, everybody=True)}
+    for order in permutations("abc"):
+        registry = Registry()
+        for name in order:
+            registry.note_birth(name, births[name], 100.0)
+        assert registry.states(101.0) == dict.fromkeys(order, GONE)
+
+
+def test_it_is_taken_back_by_whoever_left_it() -> None:
+    registry = Registry()
+    for name in "ab":
+        registry.note_birth(name, one_of(name), 100.0)
+    registry.note_birth("a", one_of("a", GONE, everybody=True), 101.0)
+    registry.note_birth("b", one_of("b"), 102.0)
+    assert registry.states(102.0) == {"a": GONE, "b": GONE}
+    assert registry.note_birth("a", one_of("a"), 103.0)
+    assert registry.states(103.0) == {"a": ONLINE, "b": ONLINE}
+    assert [registry.views(104.0)[name].since for name in "ab"] == [103.0, 103.0]
+
+
+def test_a_later_start_is_not_ended_by_the_will_of_an_earlier_one() -> None:
+    registry = Registry()
+    registry.note_birth("a", one_of("a", GONE, everybody=True), 100.0)
+    registry.note_birth("b", one_of("b", instance="2"), 101.0)
+    assert registry.states(101.0) == {"a": GONE, "b": ONLINE}
+    registry.note_birth("a", one_of("a", instance="2"), 102.0)
+    registry.note_birth("a", one_of("a", GONE, everybody=True), 103.0)
+    assert registry.states(103.0) == {"a": ONLINE, "b": ONLINE}
+
+
+def test_nodes_whose_will_was_forgotten_are_silent_at_least() -> None:
+    registry = Registry()
+    registry.note_birth("b", one_of("b"), 100.0)
+    registry.note_birth("a", one_of("a", GONE, everybody=True), 101.0)
+    assert registry.forget("a", 102.0)
+    assert registry.states(102.0 + SILENT_SECONDS) == {"b": SILENT}
+
+
+def test_a_birth_for_everybody_is_none() -> None:
+    registry = Registry()
+    wrong = one_of("a", GONE, everybody=True).replace(b"gone", b"online")
+    assert not registry.note_birth("a", wrong, 100.0)
+    assert (registry.bad, registry.views(100.0)) == (1, {})
 
 
 # ── two nodes of one name ────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,7 @@ from fogline.control import (
     ControlError,
     ControlledNode,
     ControlOptions,
+    Member,
     NoAnswerError,
     topics,
 )
@@ -203,6 +204,70 @@ def test_the_forgotten_are_cleared_and_the_living_come_back(world: World) -> Non
     assert set(later.views()) == {"alive"} == set(coordinator.views())
     with pytest.raises(ControlError):
         coordinator.forget("a/b")
+
+
+# ── several on one connection ────────────────────────────────────────────────────────────────────
+
+
+def members(*names: str) -> list[Member]:
+    return [
+        Member(lambda name=name: site(name), {"who": lambda body, name=name: {"who": name}}, dict)  # type: ignore[misc]
+        for name in names
+    ]
+
+
+def test_several_nodes_share_a_connection_and_each_answers_for_itself(world: World) -> None:
+    coordinator, settled = world.coordinator(), Counted()
+    nodes = world.nodes(members(*"abc"), settle=settled)
+    all_online(coordinator, *"abc")
+    futures = {name: coordinator.send(name, "who", {}, SECONDS) for name in "abc"}
+    assert {name: future.result() for name, future in futures.items()} == {
+        name: {"who": name} for name in "abc"
+    }
+    assert 1 <= settled.count <= 3
+    answer = coordinator.send("b", "describe", {}, SECONDS).result()
+    assert answer["instance"] == nodes.instance
+    nodes.close()
+    eventually(lambda: {state_of(coordinator, name) for name in "abc"} == {GONE})
+
+
+def test_a_broken_connection_of_several_is_all_gone_and_all_back(world: World) -> None:
+    states: list[dict[str, str]] = []
+    coordinator = world.coordinator(on_change=lambda: states.append(seen()))
+
+    def seen() -> dict[str, str]:
+        return {name: view.state for name, view in coordinator.views().items()}
+
+    nodes = world.nodes(members(*"abc"))
+    all_online(coordinator, *"abc")
+    world.cut(nodes)
+    eventually(lambda: dict.fromkeys("abc", GONE) in states)
+    all_online(coordinator, *"abc")
+
+
+def test_several_contradict_a_will_that_came_too_late(world: World) -> None:
+    coordinator = world.coordinator()
+    nodes = world.nodes(members(*"ab"))
+    all_online(coordinator, *"ab")
+    will = Birth(GONE, nodes.instance, site("a"), everybody=True).encode()
+    births = world.client(topics.birth("a"), topics.birth("b"))
+    heard(births, 2)
+    publish(births, topics.birth("a"), will, retain=True)
+    again = [m for m in heard(births, 3) if m.payload != will]
+    assert {m.topic for m in again} == {topics.birth("a"), topics.birth("b")}
+    all_online(coordinator, *"ab")
+
+
+def test_the_second_of_several_takes_over_all_at_once(world: World) -> None:
+    coordinator = world.coordinator()
+    first = world.nodes(members(*"ab"))
+    all_online(coordinator, *"ab")
+    second = world.nodes(members(*"ab"))
+    eventually(lambda: all(not one.in_charge() for one in second._presences.values()))
+    will = Birth(GONE, first.instance, site("a"), everybody=True).encode()
+    first._closing.set()
+    publish(world.client(), topics.birth("a"), will, retain=True)
+    eventually(lambda: all(one.in_charge() for one in second._presences.values()))
 
 
 # ── two of one name ──────────────────────────────────────────────────────────────────────────────

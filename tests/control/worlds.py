@@ -6,14 +6,21 @@ import threading
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fogline.broker import Broker, Message, open_broker
 from fogline.broker.memory import hub
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
-from fogline.control import ControlClient, ControlledNode, ControlOptions, Operation
+from fogline.control import (
+    ControlClient,
+    ControlledNode,
+    ControlledNodes,
+    ControlOptions,
+    Member,
+    Operation,
+)
 from fogline.model.nodes import ONLINE, Node, NodeView
 
 SECONDS = 20.0
@@ -56,14 +63,14 @@ class World(ABC):
     """A control broker; everything that was made at it is closed at the end."""
 
     def __init__(self) -> None:
-        self._made: list[ControlledNode | ControlClient | Broker] = []
+        self._made: list[ControlledNodes | ControlClient | Broker] = []
 
     @property
     @abstractmethod
     def url(self) -> str: ...
 
     @abstractmethod
-    def cut(self, node: ControlledNode | ControlClient) -> None:
+    def cut(self, node: ControlledNodes | ControlClient) -> None:
         """Breaks its connection without a good-bye; it comes back by itself."""
 
     @abstractmethod
@@ -82,6 +89,14 @@ class World(ABC):
     ) -> ControlledNode:
         describe = (lambda: node) if isinstance(node, Node) else node
         made = ControlledNode(self.url, describe, operations or {"echo": echo}, status, options)
+        made.start()
+        self._made.append(made)
+        return made
+
+    def nodes(
+        self, members: Sequence[Member], settle: Callable[[], None] | None = None
+    ) -> ControlledNodes:
+        made = ControlledNodes(self.url, members, QUICK, settle)
         made.start()
         self._made.append(made)
         return made
@@ -119,7 +134,7 @@ class MemoryWorld(World):
     def url(self) -> str:
         return f"memory://{self._name}"
 
-    def cut(self, node: ControlledNode | ControlClient) -> None:
+    def cut(self, node: ControlledNodes | ControlClient) -> None:
         hub(self._name).drop(broker_of(node)._client_id)  # type: ignore[attr-defined]
 
     def crash(self) -> None:
@@ -139,7 +154,7 @@ class MqttWorld(World):
     def url(self) -> str:
         return self.mosquitto.url
 
-    def cut(self, node: ControlledNode | ControlClient) -> None:
+    def cut(self, node: ControlledNodes | ControlClient) -> None:
         broker_of(node)._link._client.buffered.abort()  # type: ignore[attr-defined]
 
     def crash(self) -> None:
@@ -153,7 +168,7 @@ class MqttWorld(World):
         self.mosquitto.stop()
 
 
-def broker_of(side: ControlledNode | ControlClient) -> Broker:
+def broker_of(side: ControlledNodes | ControlClient) -> Broker:
     return side._peer._connection._broker
 
 

@@ -90,6 +90,11 @@ def told(site: Site | None = None, **changes: Any) -> dict[str, Any]:
     return given | changes
 
 
+def install(gateway: Gateway, assignments: list[Any]) -> None:
+    gateway.install(assignments)
+    gateway.settle()
+
+
 def send(broker: Broker, first: int, last: int, topic: str = "d/1") -> None:
     payloads = [json.dumps({"time": BASE + i, "x": i}).encode() for i in range(first, last)]
     broker.publish([Message(topic, payload) for payload in payloads]).wait(60)
@@ -101,7 +106,7 @@ def xs(site: Site, topic: str = "up") -> list[int]:
 
 def test_from_device_to_site(make: Make, devices: tuple[str, Broker], site: Site) -> None:
     gateway = make()
-    gateway.install([told(site)])
+    install(gateway, [told(site)])
     send(devices[1], -5, 1000)
     devices[1].publish([Message("d/2", b"broken"), Message("other", b"{}")])
     assert wait_for(lambda: len(xs(site)) >= 1000)
@@ -114,7 +119,7 @@ def test_from_device_to_site(make: Make, devices: tuple[str, Broker], site: Site
 
 def test_a_site_that_is_away(make: Make, devices: tuple[str, Broker], site: Site) -> None:
     gateway = make()
-    gateway.install([told(site)])
+    install(gateway, [told(site)])
     send(devices[1], 0, 100)
     wait_for(lambda: len(xs(site)) == 100)
     hub(site.name).stop()
@@ -130,7 +135,7 @@ def test_a_site_that_is_away(make: Make, devices: tuple[str, Broker], site: Site
 
 def test_it_goes_on_after_a_restart(make: Make, devices: tuple[str, Broker], site: Site) -> None:
     gateway = make()
-    gateway.install([told(site)])
+    install(gateway, [told(site)])
     send(devices[1], 0, 50)
     wait_for(lambda: len(xs(site)) == 50)
     gateway.stop()
@@ -144,16 +149,16 @@ def test_it_goes_on_after_a_restart(make: Make, devices: tuple[str, Broker], sit
 def test_installing_again_and_again(make: Make, devices: tuple[str, Broker], site: Site) -> None:
     gateway = make()
     for _ in range(3):
-        gateway.install([told(site)])
+        install(gateway, [told(site)])
     send(devices[1], 0, 10)
     wait_for(lambda: len(xs(site)) == 10)
     other = Site()
-    gateway.install([told(other)])
+    install(gateway, [told(other)])
     send(devices[1], 10, 20)
     wait_for(lambda: len(xs(other)) >= 10)
     assert xs(other) == list(range(10, 20))
     changed = {"steps": [{"op": "filter", "when": "x >= 25"}]}
-    gateway.install([told(other, work=changed)])
+    install(gateway, [told(other, work=changed)])
     send(devices[1], 20, 30)
     wait_for(lambda: len(xs(other)) >= 15)
     assert xs(other)[10:] == list(range(25, 30))
@@ -163,22 +168,23 @@ def test_removing_forgets(
     make: Make, devices: tuple[str, Broker], site: Site, tmp_path: Path
 ) -> None:
     gateway = make()
-    gateway.install([told(site), told(site, job="k")])
+    install(gateway, [told(site), told(site, job="k")])
     send(devices[1], 0, 10)
     wait_for(lambda: len(xs(site)) == 20)
     gateway.remove(["j", "unknown"])
+    gateway.settle()
     assert [o.job for o in gateway.observed()] == ["k"]
     assert not list((tmp_path / "g").rglob("*out%2Fj*"))
     with pytest.raises(DataError):
         gateway.said("j")
-    gateway.install([told(site)])
+    install(gateway, [told(site)])
     assert {o.job: o.records_in for o in gateway.observed()}["j"] == 0
 
 
 def test_open_windows_are_flushed(make: Make, devices: tuple[str, Broker], site: Site) -> None:
     gateway = make()
     steps = [{"op": "aggregate", "window": 3600, "fields": ["x"], "functions": ["sum"]}]
-    gateway.install([told(site, work={"steps": steps})])
+    install(gateway, [told(site, work={"steps": steps})])
     send(devices[1], 0, 10)
     wait_for(lambda: gateway.observed()[0].records_in == 10)
     gateway.flush(["j"])
@@ -187,7 +193,7 @@ def test_open_windows_are_flushed(make: Make, devices: tuple[str, Broker], site:
 
 def test_a_full_buffer_stops_intake(make: Make, devices: tuple[str, Broker], site: Site) -> None:
     gateway = make(buffer=Buffer(megabytes=0.01))
-    gateway.install([told(site)])
+    install(gateway, [told(site)])
     hub(site.name).stop()
     sent = 0
     while "buffer is full" not in gateway.state:
@@ -205,7 +211,7 @@ def test_a_full_buffer_stops_intake(make: Make, devices: tuple[str, Broker], sit
 
 def test_a_full_buffer_stops_the_own_broker(make: Make, site: Site) -> None:
     gateway = make(broker=GatewayBroker(), buffer=Buffer(megabytes=0.01))
-    gateway.install([told(site)])
+    install(gateway, [told(site)])
     device = open_broker(gateway.broker_url, Options("device", retry_longest=0.2, window=20))
     device.connect()
     hub(site.name).stop()
@@ -226,7 +232,7 @@ def test_it_takes_from_other_brokers_too(make: Make, site: Site) -> None:
     far = open_broker(url)
     far.connect()
     gateway = make()
-    gateway.install([told(site, reads=[{"topic": "d/+", "broker": url}])])
+    install(gateway, [told(site, reads=[{"topic": "d/+", "broker": url}])])
     send(far, 0, 20)
     wait_for(lambda: len(xs(site)) >= 20)
     assert xs(site) == list(range(20))
@@ -265,7 +271,7 @@ def test_under_control(make: Make, devices: tuple[str, Broker], site: Site) -> N
     url = f"memory://control-{next(_numbers)}"
     client = ControlClient(url, {}, lambda: None, "test")
     client.start()
-    node = controlled(gateway, Control(url))
+    node = controlled([gateway], Control(url))
     node.start()
     try:
         wait_for(lambda: node.connected)
@@ -307,7 +313,7 @@ def test_fifty_gateways_in_one_process(
         for gateway in host.gateways:
             name = gateway.config.gateway
             route = {"mode": "link", "topic": f"up/{name}", "broker": site.url, "node": "s"}
-            gateway.install([told(reads=[{"topic": "{gateway}/+"}], routes=[route])])
+            install(gateway, [told(reads=[{"topic": "{gateway}/+"}], routes=[route])])
         for number in range(50):
             send(devices[1], number, number + 20, f"g-{number + 1:03}/t")
         wait_for(lambda: sum(map(len, site.take().values())) >= 1000, 40)

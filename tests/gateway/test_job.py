@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fogline.gateway.inputs import Input
 from fogline.gateway.job import Job
+from fogline.gateway.ledger import Told
 from fogline.log import LogFull, LogWriter, SiteLog
 from fogline.model.jobs import Assignment, Place, Steps
 from fogline.model.sites import bad_log, late_log, out_log
@@ -39,17 +40,17 @@ class Bench:
         self.root = root
         self.logs = SiteLog(root / "logs", min_free_bytes=0)
         self.writer = self.logs.writer("in/x")
-        self.assignment = assignment()
+        self.told = Told(assignment(), "1", 0)
         self.job = self.open()
 
     def open(self) -> Job:
         source = Input(self.logs.folder("in/x"), journal=False)
-        self.job = Job(self.assignment, ("d/+",), source, self.logs, self.root / "state.json")
+        self.job = Job(self.told, ("d/+",), source, self.logs, self.root / "state.json")
         return self.job
 
     def crash(self) -> None:
         """Nothing is saved; what was not committed is gone."""
-        self.job._close_files()
+        self.job.abandon()
         self.open()
 
     def send(self, contents: list[Any]) -> None:
@@ -71,7 +72,7 @@ class Bench:
         return [self.read(log) for log in logs]
 
     def close(self) -> None:
-        self.job._close_files()
+        self.job.abandon()
         self.writer.close()
 
 
@@ -195,19 +196,59 @@ def test_a_crash_in_the_middle_of_a_flush(bench: Bench, monkeypatch: pytest.Monk
 
 
 def test_parameters_count_from_where_they_were_given(bench: Bench) -> None:
-    bench.assignment = assignment(
-        work=Steps(({"op": "filter", "when": "x > 0"}, {"op": "sample", "fraction": 1}))
-    )
+    work = Steps(({"op": "filter", "when": "x > 0"}, {"op": "sample", "fraction": 1}))
+    bench.told = Told(assignment(work=work), "2", 0)
     bench.crash()
     bench.send([reading(i) for i in range(5)])
     settle(bench)
-    bench.assignment = assignment(work=bench.assignment.work, parameters={"fraction": 0})
-    bench.job.update(bench.assignment)
+    bench.job.update(assignment(work=work, parameters={"fraction": 0}))
+    bench.told = bench.job.told
     bench.crash()
     bench.send([reading(i) for i in range(5, 10)])
     settle(bench)
     assert len(bench.read(out_log("j"))) == 5
     assert bench.job.observed().records_in == 10
+
+
+def test_new_parameters_are_taken_over_with_the_next_message(bench: Bench) -> None:
+    state = bench.root / "state.json"
+    bench.job.update(assignment(parameters={"window": 3}))
+    settle(bench)
+    assert not state.exists()
+    bench.send([reading(0), reading(9)])
+    settle(bench)
+    assert json.loads(state.read_text("utf-8"))["parameters"] == {"window": 3}
+    assert [r["sum_x"] for r in bench.read(out_log("j"))] == [1]
+
+
+def test_a_job_that_has_seen_nothing_has_no_files(bench: Bench) -> None:
+    settle(bench)
+    bench.job.close()
+    assert bench.logs.topics() == ["in/x"]
+    assert not (bench.root / "state.json").exists()
+    bench.open()
+
+
+def test_what_an_earlier_job_of_the_name_left_does_not_count(bench: Bench) -> None:
+    bench.send([reading(0, x=5)])
+    settle(bench)
+    bench.job.close()
+    bench.told = Told(assignment(), "2", bench.job.position)
+    bench.open()
+    bench.send([reading(0), reading(9)])
+    settle(bench)
+    assert bench.job.observed().records_in == 2
+    assert [r["sum_x"] for r in bench.read(out_log("j"))] == [1]
+
+
+def test_a_crash_before_the_first_checkpoint_goes_on_from_the_beginning(bench: Bench) -> None:
+    bench.send([reading(0)])
+    settle(bench)
+    bench.crash()
+    bench.send([reading(9)])
+    settle(bench)
+    assert bench.job.observed().records_in == 2
+    assert [r["sum_x"] for r in bench.read(out_log("j"))] == [1]
 
 
 def test_no_space_is_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

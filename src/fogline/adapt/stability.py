@@ -30,18 +30,43 @@ WEIGHTS = {"old": 0.5, "mid": 1.0, "new": 2.0}
 
 
 @dataclass(frozen=True, slots=True)
+class Past:
+    """The earliest failures and restarts of a node, as the sums that the scores need of them."""
+
+    fails: int = 0
+    restarts: int = 0
+    closeness: float = 0.0
+    """Σ 1 / (tᵢ - tᵢ₋₁) over these failures; all of them count as `old`."""
+    last: float = 0.0
+    """When the last of these failures was."""
+
+
+@dataclass(frozen=True, slots=True)
 class NodeHistory:
     """When a node was first seen, when it failed, and when it came up again or was restarted."""
 
     start: float
     fails: tuple[float, ...] = ()
     restarts: tuple[float, ...] = ()
+    past: Past = Past()
+    """What was before the first of these."""
 
     def __post_init__(self) -> None:
-        if not all(map(math.isfinite, (self.start, *self.fails, *self.restarts))):
+        past = (self.past.closeness, self.past.last)
+        if not all(map(math.isfinite, (self.start, *self.fails, *self.restarts, *past))):
             raise DataError("a node's history holds a time that is no number")
         object.__setattr__(self, "fails", tuple(sorted(self.fails)))
         object.__setattr__(self, "restarts", tuple(sorted(self.restarts)))
+
+    @property
+    def failures(self) -> int:
+        return self.past.fails + len(self.fails)
+
+    @property
+    def gaps(self) -> tuple[float, ...]:
+        """How long each of `fails` came after the one before, or after the start."""
+        before = self.past.last if self.past.fails else self.start
+        return tuple(later - earlier for earlier, later in pairwise((before, *self.fails)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +93,8 @@ class Replicas:
     """When each node's data was last chosen to be copied."""
     away: frozenset[str] = frozenset()
     """Nodes that cannot be reached now: they neither give nor take."""
+    refused: frozenset[tuple[str, str]] = frozenset()
+    """Origins and destinations that somebody does not want together."""
 
     def __post_init__(self) -> None:
         if any(size < 0 for size in self.sizes.values()):
@@ -131,11 +158,10 @@ def instability(history: NodeHistory, now: float) -> float:
     there, because a(t) counts its company.
     """
     periods = [period(fail, now) for fail in history.fails]
-    counts = Counter(periods)
-    gaps = [later - earlier for earlier, later in pairwise((history.start, *history.fails))]
-    return sum(
+    counts = Counter({"old": history.past.fails}) + Counter(periods)
+    return WEIGHTS["old"] * counts["old"] * history.past.closeness + sum(
         WEIGHTS[name] * counts[name] / max(gap, SHORTEST_GAP)
-        for name, gap in zip(periods, gaps, strict=True)
+        for name, gap in zip(periods, history.gaps, strict=True)
     )
 
 
@@ -145,7 +171,7 @@ def stability(history: NodeHistory, now: float) -> float:
     As a product with the age, the score of two nodes with equally many failures is higher for the
     younger one.
     """
-    spots = len(history.restarts) + 3 * len(history.fails)
+    spots = history.past.restarts + len(history.restarts) + 3 * history.failures
     return -spots * max(now - history.start, SHORTEST_GAP) if spots else 0.0
 
 
@@ -178,7 +204,7 @@ def most_stable(
         for name, history in histories.items()
         if name not in replicas.away
         and name not in shaky
-        and len(history.fails) <= limits.most_fails
+        and history.failures <= limits.most_fails
         and not _is_recent(replicas.chosen.get(name), limits, now)
         and not _is_recent(max(history.fails, default=None), limits, now)
     ]
@@ -212,6 +238,8 @@ def choose(
 
 
 def _offer(origin: str, name: str, replicas: Replicas, limits: Limits) -> Placement | None:
+    if (origin, name) in replicas.refused:
+        return None
     held = replicas.held(origin, name)
     rest = replicas.sizes[origin] - held
     used = sum(copy.size for copy in replicas.copies if copy.destination == name)

@@ -15,9 +15,10 @@ from fogline.agent.packages import Packages
 from fogline.agent.probes import Prober
 from fogline.agent.site_broker import SiteBroker
 from fogline.agent.site_jobs import SiteJobs
+from fogline.agent.store_door import StoreDoor
 from fogline.broker import Tls
 from fogline.broker.login import with_login
-from fogline.control import ControlledNode, ControlOptions
+from fogline.control import ControlledNode, ControlOptions, Operation
 from fogline.errors import UsageError
 from fogline.model.jobs import Assignment
 from fogline.model.nodes import SITE, Node, Observed
@@ -60,7 +61,15 @@ class Manager:
         found = {name: path for name, path in files.items() if path is not None}
         tls = Tls(**found) if found else None
         url = with_login(str(given.url), given.user, given.password_file)
-        operations = {"install": self._install, "remove": self._remove, "logs": self._logs}
+        store = StoreDoor(site.folder, lambda: site.store_address)
+        operations: dict[str, Operation] = {
+            "install": self._install,
+            "remove": self._remove,
+            "logs": self._logs,
+            "store": store.report,
+            "copies": store.keep_copies,
+        }
+        self._store = site.store_address
         self._prober = Prober(site.config.site, url, site.peer_url, tls)
         options = ControlOptions(tls=tls)
         self._node = ControlledNode(url, self.describe, operations, self.tell, options)
@@ -80,6 +89,9 @@ class Manager:
         if states != self._states:
             self._states = states
             self._node.changed()
+        if self._site.store_address not in ("", self._store):
+            self._store = self._site.store_address
+            self._node.announce()
 
     def state(self) -> str:
         return self._node.problem or (_RUNNING if self._node.connected else "connecting")
@@ -94,7 +106,7 @@ class Manager:
             kind=SITE,
             broker=config.announce or self._site.broker.address,
             address=self._site.http_address,
-            store=config.store.announce,
+            store=config.store.announce or self._store,
             engine=config.engine,
             cores=config.cores or os.cpu_count() or 1,
             memory_mb=config.memory_mb or memory,

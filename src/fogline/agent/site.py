@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import threading
 import time
 from collections.abc import Iterable
@@ -18,23 +19,25 @@ from pathlib import Path
 from typing import Any
 
 from fogline.agent.children import Child
-from fogline.agent.config import SiteConfig
-from fogline.agent.jobs import copies, routes, subscriptions
+from fogline.agent.config import NO_ENGINE, SiteConfig
+from fogline.agent.jobs import copies, fabric_logs, routes, subscriptions
 from fogline.agent.manager import Manager
 from fogline.agent.packages import Packages
 from fogline.agent.reporting import Reporter
 from fogline.agent.site_broker import SiteBroker
 from fogline.agent.site_jobs import SiteJobs
-from fogline.broker.login import with_login
+from fogline.agent.store_feeds import feeds, topics
+from fogline.broker.login import read_password, with_login
 from fogline.broker.topics import split_share
 from fogline.errors import SetupError, UsageError
+from fogline.fabric.local import LocalSite, leave_note
 from fogline.log import Limits, LogError, SiteLog, enforce
 from fogline.log.writer import now_us
 from fogline.model.jobs import Assignment
 
 _TICK_SECONDS = 0.2
 _RETENTION_SECONDS = 30.0
-_STOP_SECONDS = {"ingest": 10.0, "engine": 30.0, "publish": 20.0}
+_STOP_SECONDS = {"ingest": 10.0, "engine": 30.0, "publish": 20.0, "store": 20.0}
 _MEBIBYTE = 1 << 20
 _SLOTS_PER_JOB, _MANAGED_SLOTS = 8, 64
 """Room for jobs in real time; a managed site does not know how many it will get."""
@@ -53,13 +56,20 @@ class Site:
         self._ingest = Child("ingest", "fogline.agent.ingest", self._ingest_config, self.folder)
         self._engine = Child("engine", "fogline.agent.engine", self._engine_config, self.folder)
         self._publish = Child("publish", "fogline.agent.publish", self._publish_config, self.folder)
-        self._children = [self._ingest, self._engine, self._publish]
+        self._store = Child("store", "fogline.fabric.process", self._store_config, self.folder)
+        self._children = [self._ingest, self._publish]
+        if config.engine != NO_ENGINE:
+            self._children.insert(1, self._engine)
+        if config.store.enabled:
+            self._children.append(self._store)
         self._reporter = Reporter(self)
         self._manager: Manager | None = None
         self._changing = threading.RLock()
         self._revision = 1
         self._retention_due = 0.0
         self._lock: Any = None
+        self._note: Path | None = None
+        self._noted = ""
 
     @property
     def _min_free(self) -> int:
@@ -81,6 +91,11 @@ class Site:
     @property
     def http_address(self) -> str:
         return self._reporter.address
+
+    @property
+    def store_address(self) -> str:
+        """Where its values can be asked for; empty while nobody would answer."""
+        return str(self._store.status.get("address", ""))
 
     # ── running ────────────────────────────────────────────────────────────────────────────────
 
@@ -107,12 +122,23 @@ class Site:
                 if child is not self._engine or self._ingest_has_begun():
                     child.keep_running()
             self._finish_ended_jobs()
+        self._leave_note()
         self._reporter.tick()
         if self._manager is not None:
             self._manager.tick()
         if time.monotonic() >= self._retention_due:
             self._retention_due = time.monotonic() + _RETENTION_SECONDS
             self._enforce_retention()
+
+    def _leave_note(self) -> None:
+        """Commands on this machine find the site by it."""
+        if self._note is None or self._noted != self.store_address:
+            self._noted = self.store_address
+            addresses = {"http": self.http_address, "store": self._noted}
+            me = LocalSite(
+                self.config.site, self.folder, os.getpid(), **addresses, broker=self.broker_address
+            )
+            self._note = leave_note(me)
 
     def _ingest_has_begun(self) -> bool:
         """Jobs need their logs to be there only to begin; later either may die and come back."""
@@ -135,6 +161,8 @@ class Site:
             child.wait(_STOP_SECONDS[child.name])
         self._reporter.stop()
         self.broker.stop()
+        if self._note is not None:
+            self._note.unlink(missing_ok=True)
         if self._lock is not None:
             self._lock.close()
 
@@ -150,6 +178,7 @@ class Site:
             for child in self._children
         }
         parts["broker"] = self.broker.status()
+        parts.setdefault("engine", _no_engine(self._revision))
         healthy = all(part["state"] == "running" for part in parts.values())
         told = {"site": self.config.site, "healthy": healthy, **parts}
         return told | ({"control": self._manager.state()} if self._manager is not None else {})
@@ -182,7 +211,8 @@ class Site:
         return self._revision
 
     def _finish_ended_jobs(self) -> None:
-        stopped = int(self._engine.status.get("revision", 0))
+        running = self._engine in self._children
+        stopped = int(self._engine.status.get("revision", 0)) if running else self._revision
         if self.jobs.release_drained(stopped, self._revision + 1):
             self._changed()
         self.jobs.clean_up(min(int(c.status.get("revision", 0)) for c in self._children))
@@ -201,6 +231,8 @@ class Site:
 
     def _subscriptions(self) -> list[dict[str, Any]]:
         wanted = subscriptions(self.jobs.all())
+        logs = {item["log"] for item in wanted}
+        wanted += [item for item in topics(self.config.store) if item["log"] not in logs]
         return [item | {"broker": self._broker_of(item)} for item in wanted]
 
     def _broker_of(self, subscription: dict[str, Any]) -> str:
@@ -242,6 +274,35 @@ class Site:
             ],
         }
 
+    def _store_config(self) -> dict[str, Any]:
+        config = self.config.store
+        return self._common() | {
+            "site": self.config.site,
+            "folder": str(self.folder),
+            "secret": read_password(config.secret_file) or "",
+            "host": config.host,
+            "port": config.port,
+            "limits": {
+                "hours": config.hours,
+                "megabytes": config.megabytes,
+                "memory_megabytes": config.memory_megabytes,
+            },
+            "nodes": dict(config.nodes),
+            "control": self._control(),
+            "feeds": feeds(self.jobs.all(), config),
+            "fabric_logs": fabric_logs(self.jobs.all()),
+        }
+
+    def _control(self) -> dict[str, Any] | None:
+        """The control broker, where births tell of other sites."""
+        control = self.config.control
+        if control.url is None:
+            return None
+        url = with_login(control.url, control.user, control.password_file)
+        files = {"ca": control.ca, "certificate": control.certificate, "key": control.key}
+        tls = {name: str(path) for name, path in files.items() if path is not None}
+        return {"url": url, "tls": tls or None}
+
     def peer_url(self, name: str, address: str) -> str:
         """The address of another site's broker, with the login it wants."""
         peer = self.config.peers.get(name)
@@ -256,6 +317,11 @@ class Site:
             "tls": self.tls,
             "revision": self._revision,
         }
+
+
+def _no_engine(revision: int) -> dict[str, Any]:
+    """What is told where there is none, and needs none."""
+    return {"state": "running", "pid": 0, "restarts": 0, "revision": revision, "jobs": []}
 
 
 def _locked(path: Path) -> Any:

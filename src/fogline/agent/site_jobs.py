@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fogline import settings
 from fogline.agent.assignments import Assignments
-from fogline.agent.config import SiteConfig
+from fogline.agent.config import NO_ENGINE, SiteConfig
 from fogline.agent.jobs import AgentJob, job_folder, job_reader, make_job, route_reader
 from fogline.agent.starts import note_starts
 from fogline.errors import FoglineError, UsageError
@@ -37,6 +37,7 @@ class SiteJobs:
 
     def __init__(self, config: SiteConfig, folder: Path, logs: SiteLog) -> None:
         self._folder = folder
+        self._engine = config.engine
         self._logs = logs
         self._local = _from_config(config)
         self._assigned = Assignments(folder)
@@ -59,7 +60,7 @@ class SiteJobs:
 
     def _take(self, assignment: Assignment) -> None:
         try:
-            self._jobs[assignment.job] = make_job(assignment, settings.load())
+            self._jobs[assignment.job] = _made(assignment, self._engine)
             self.problems.pop(assignment.job, None)
         except FoglineError as error:
             self.problems[assignment.job] = str(error)
@@ -73,13 +74,13 @@ class SiteJobs:
                 raise UsageError(f"{assignment.job} is a job of the site's own configuration")
             if assignment.job in self._ending:
                 raise UsageError(f"job {assignment.job} is still ending", "try again in a moment")
-            make_job(assignment, settings.load())
+            _made(assignment, self._engine)
 
     def install(self, assignments: Iterable[Assignment], revision: int = 0) -> bool:
         """Whether anything changed; `revision` is the one in which it will have."""
         given = list(assignments)
         for assignment in given:
-            job = make_job(assignment, settings.load())
+            job = _made(assignment, self._engine)
             note_starts(job_folder(self._folder, job.name), job, self._logs)
             self._note_left(job, revision)
         changed = self._assigned.install(given)
@@ -168,5 +169,14 @@ def _from_config(config: SiteConfig) -> dict[str, AgentJob]:
     made = {}
     for job in config.jobs:
         assignment = Assignment(job.name, "", Query(read_text(job.query)))
-        made[job.name] = make_job(assignment, settings.load(), local=True)
+        made[job.name] = _made(assignment, config.engine, local=True)
     return made
+
+
+def _made(assignment: Assignment, engine: str, local: bool = False) -> AgentJob:
+    job = make_job(assignment, settings.load(), local)
+    if job.computes and engine == NO_ENGINE:
+        raise UsageError(
+            f"job {job.name} needs Spark, and this site has no engine", "engine: local[*]"
+        )
+    return job

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.table import Table
 
+from fogline.commands.tables import coloured, console, listed, table
 from fogline.coordinator.client import CoordinatorClient, find
 from fogline.deploy.composition import read_composition
 from fogline.deploy.deployment_plan import read_deployment_plan
@@ -22,9 +21,7 @@ from fogline.plan.query_file import read_text
 
 FORMATS = {".ins": "ins", ".yaml": "yaml", ".yml": "yaml", ".json": "plan"}
 _POLL_SECONDS = 0.2
-_WIDE = 250
 _SETTLED = ("running", "stopped")
-_COLOURS = {"running": "green", "online": "green", "failed": "red", "gone": "red"}
 
 
 def deploy(file: Path, name: str | None, wait: float, as_json: bool) -> None:
@@ -66,30 +63,36 @@ def status(name: str | None, as_json: bool) -> None:
     """All pipelines, or one with its jobs."""
     client = find()
     if name is not None:
-        _listed([client.pipeline(name)], as_json, lambda told: _show_jobs(told[0]["jobs"]))
+        listed([client.pipeline(name)], as_json, lambda told: _show_jobs(told[0]["jobs"]))
         return
     states = {job["name"]: job["state"] for job in client.jobs()}
     found = client.pipelines()
     for pipeline in found:
         own = [states.get(job, "waiting") for job in pipeline["jobs"]]
         pipeline["states"] = {state: own.count(state) for state in sorted(set(own))}
-    _listed(found, as_json, _show_pipelines)
+    listed(found, as_json, _show_pipelines)
 
 
 def jobs(name: str | None, as_json: bool) -> None:
     client = find()
     found = [client.job(name)] if name else client.jobs()
-    _listed(found, as_json, _show_jobs)
+    listed(found, as_json, _show_jobs)
 
 
 def sites(as_json: bool) -> None:
-    _listed(find().nodes(), as_json, _show_nodes)
+    listed(find().nodes(), as_json, _show_nodes)
+
+
+def forget(name: str, as_json: bool) -> None:
+    """A node that will not come back."""
+    told = find().forget_node(name)
+    click.echo(json.dumps(told) if as_json else f"{name} is forgotten")
 
 
 def change(name: str, parameters: Iterable[str], running: bool | None, as_json: bool) -> None:
     """Parameters of a job, or whether it runs."""
     told = find().patch_job(name, dict(_parameter(text) for text in parameters), running)
-    _listed([told], as_json, _show_jobs)
+    listed([told], as_json, _show_jobs)
 
 
 def logs(name: str, lines: int, as_json: bool) -> None:
@@ -161,17 +164,6 @@ def _not_settled(waiting: list[dict[str, Any]], seconds: float) -> FoglineError:
 # ── showing ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _listed(
-    found: list[dict[str, Any]], as_json: bool, show: Callable[[list[dict[str, Any]]], None]
-) -> None:
-    """For machines one JSON object a line."""
-    if as_json:
-        for item in found:
-            click.echo(json.dumps(item))
-    else:
-        show(found)
-
-
 def _show_diff(told: dict[str, Any]) -> None:
     click.echo(told["text"] or "nothing changes")
     for note in told["notes"]:
@@ -179,50 +171,33 @@ def _show_diff(told: dict[str, Any]) -> None:
 
 
 def _show_pipelines(found: list[dict[str, Any]]) -> None:
-    table = _table("pipeline", "revision", "jobs", "states")
+    shown = table("pipeline", "revision", "jobs", "states")
     for item in found:
         states = ", ".join(f"{count} {state}" for state, count in item["states"].items())
-        table.add_row(item["name"], str(item["revision"]), str(len(item["jobs"])), states)
-    _console().print(table)
+        shown.add_row(item["name"], str(item["revision"]), str(len(item["jobs"])), states)
+    console().print(shown)
 
 
 def _show_jobs(found: list[dict[str, Any]]) -> None:
-    table = _table("job", "pipeline", "site", "state", "in", "out", "bad", "late", "problem")
+    shown = table("job", "pipeline", "site", "state", "in", "out", "bad", "late", "problem")
     for job in found:
         counts = [f"{job[key]:,}" for key in ("records_in", "records_out", "bad", "late")]
-        head = [job["name"], job["pipeline"], job["node"], _state(job["state"])]
-        table.add_row(*head, *counts, job["problem"])
-    _console().print(table)
+        head = [job["name"], job["pipeline"], job["node"], coloured(job["state"])]
+        shown.add_row(*head, *counts, job["problem"])
+    console().print(shown)
 
 
 def _show_nodes(found: list[dict[str, Any]]) -> None:
-    table = _table("node", "kind", "state", "broker", "cores", "memory", "jobs", "links")
+    shown = table("node", "kind", "state", "broker", "cores", "memory", "jobs", "links")
     for node in found:
         links = ", ".join(_link(to, link) for to, link in node["links"].items())
-        row = [node["name"], node["kind"], _state(node["state"]), node.get("broker", "")]
+        row = [node["name"], node["kind"], coloured(node["state"]), node.get("broker", "")]
         memory = f"{node.get('memory_mb', 0) / 1024:.1f} GB"
         row += [str(node.get("cores", "")), memory, str(len(node["jobs"])), links]
-        table.add_row(*row)
-    _console().print(table)
+        shown.add_row(*row)
+    console().print(shown)
 
 
 def _link(to: str, link: dict[str, Any]) -> str:
     rate = f", {link['mbit_s']:g} Mbit/s" if link["mbit_s"] else ""
     return f"{to} ({link['latency_ms']:g} ms{rate})"
-
-
-def _console() -> Console:
-    """In a pipe lines are as long as they are."""
-    return Console() if sys.stdout.isatty() else Console(width=_WIDE)
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
-
-
-def _state(state: str) -> str:
-    colour = _COLOURS.get(state, "yellow")
-    return f"[{colour}]{state}[/]"

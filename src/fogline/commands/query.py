@@ -75,7 +75,8 @@ def values(
     """Page after page, until there are no more or enough."""
     door, wanted = asked.door(), [*asked.parameters(), *_between(between)]
     wanted.append(("order", "desc" if newest else "asc"))
-    cursor, left, told = None, limit, {}
+    told: dict[str, Any] = {}
+    cursor, left = None, limit
     tables = []
     while left > 0:
         page = [*wanted, ("limit", min(left, PAGE)), *([("cursor", cursor)] if cursor else [])]
@@ -109,10 +110,11 @@ def aggregate(
 
 def metrics(asked: Asked, prefix: str) -> None:
     door, cursor = asked.door(), None
+    wanted: list[tuple[str, str | int | float]] = [("prefix", prefix), ("limit", 1000)]
     told: dict[str, Any] = {}
     while True:
-        more = [("cursor", cursor)] if cursor else []
-        told = door.json("GET", "/v1/metrics", [("prefix", prefix), ("limit", 1000), *more])
+        page = [*wanted, *([("cursor", str(cursor))] if cursor else [])]
+        told = door.json("GET", "/v1/metrics", page)
         _tell_rows([_flat(metric) for metric in told["metrics"]], asked.as_json)
         cursor = told.get("next")
         if cursor is None:

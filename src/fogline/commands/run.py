@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
+from fogline.commands.history import History, Stretch, parse_stretch
 from fogline.commands.live import run_live
+from fogline.commands.query import Asked
+from fogline.commands.run_options import Options, check_live_options, check_options
 from fogline.commands.screen import Screen, make_screen
 from fogline.commands.spool import Spool
 from fogline.commands.stopping import ctrl_c
 from fogline.errors import DataError, UsageError
-from fogline.model.streams import FORMATS, StreamSource
+from fogline.model.results import Result
+from fogline.model.streams import StreamSource
 from fogline.plan.program import Program, lower
 from fogline.plan.query_file import LoadedQuery, load_query
 from fogline.plan.rules import optimise
@@ -27,70 +34,61 @@ if TYPE_CHECKING:
     from fogline.spark.scan import Input
 
 
-@dataclass(frozen=True)
-class Options:
-    source: str | None = None
-    form: str | None = None
-    speed: str = "max"
-    seconds: float | None = None
-    batch: bool = False
-    rejects: Path | None = None
-    max_bytes: int | None = None
-    mqtt_port: int = 0
-    as_json: bool = False
-
-    @property
-    def pace(self) -> float | None:
-        """Times real time, or None for as fast as possible."""
-        if self.speed == "max":
-            return None
-        try:
-            pace = float(self.speed.removesuffix("x"))
-        except ValueError:
-            pace = 0.0
-        if not 0 < pace < 1e9:
-            raise UsageError(f"--speed {self.speed} is neither a number above 0 nor max")
-        return pace
+OnResults = Callable[[Sequence[Result]], None]
 
 
 def run_file(path: Path, options: Options, settings: Settings) -> None:
     check_options(options)
     loaded = load_query(path, settings)
     program = lower(optimise(loaded.plan)[0])
+    if options.since is not None:
+        _run_history(
+            loaded, program, parse_stretch(options.since, options.until), options, settings
+        )
+        return
     if options.source is None and _is_live(program):
         check_live_options(options)
         screen = make_screen(program, options.as_json, None)
         run_live(loaded, screen, settings, options.mqtt_port, options.seconds)
         return
-    rejects = (options.rejects or path.with_suffix(".rejects")) / time.strftime("%Y%m%d-%H%M%S")
     with contextlib.ExitStack() as stack:
-        inputs = _inputs(program, replace(options, rejects=rejects), settings, stack)
+        inputs = _inputs(
+            program, replace(options, rejects=_rejects(loaded, options)), settings, stack
+        )
         screen = make_screen(program, options.as_json, _total_bytes(inputs))
         run_program(loaded, program, inputs, options, screen, settings)
 
 
-def check_options(options: Options) -> None:
-    if options.form is not None and options.form not in FORMATS:
-        raise UsageError(f"--format {options.form} is not one of {', '.join(FORMATS)}")
-    if options.batch and (options.source == "-" or options.pace is not None):
-        raise UsageError("--batch reads a whole file at once: it needs a file and no --speed")
-    _ = options.pace
+def _run_history(
+    loaded: LoadedQuery, program: Program, stretch: Stretch, options: Options, settings: Settings
+) -> None:
+    """A batch over what was kept; nodes that took no part are told."""
+    from fogline.spark.scan import Input
+
+    asked = Asked(site=options.site, url=options.url, token_file=options.token_file)
+    history = History(program, stretch, asked, settings)
+    with contextlib.ExitStack() as stack:
+        inputs = history.inputs(Input(Path(), rejects=_rejects(loaded, options)), stack)
+        missing = history.missing()
+        if missing and options.require_all:
+            raise DataError("; ".join(missing), "without --require-all it runs over what is there")
+        for line in missing:
+            click.echo(line, err=True)
+        screen = make_screen(program, options.as_json, None)
+        batch = replace(options, batch=True)
+        run_program(loaded, program, inputs, batch, screen, settings, stretch.results(program))
+        if options.as_json and history.nodes is not None:
+            click.echo(json.dumps({"nodes": history.nodes}))
 
 
-def check_live_options(options: Options) -> None:
-    """What makes sense only for a replay."""
-    given = {"--batch": options.batch, "--format": options.form, "--rejects": options.rejects}
-    given["--speed"] = options.speed != "max"
-    wrong = [name for name, value in given.items() if value]
-    if wrong:
-        hint = "add --input FILE, or leave it out"
-        raise UsageError(f"{', '.join(wrong)} is for replaying a file", hint)
+def _rejects(loaded: LoadedQuery, options: Options) -> Path:
+    folder = options.rejects or loaded.path.with_suffix(".rejects")
+    return folder / time.strftime("%Y%m%d-%H%M%S")
 
 
 def _is_live(program: Program) -> bool:
-    """Whether some stream comes over a broker."""
-    scans = (*program.scans, *program.record_scans)
-    return any(scan.stream.provider == "mqtt" for scan in scans)
+    """Whether some stream comes to a site by itself."""
+    return any(scan.stream.in_log for scan in (*program.scans, *program.record_scans))
 
 
 def run_program(
@@ -100,8 +98,12 @@ def run_program(
     options: Options,
     screen: Screen,
     settings: Settings,
+    belongs: Callable[[Result], bool] | None = None,
 ) -> None:
-    """Runs until the input ends, the time is up or Ctrl-C; always tells how it went."""
+    """Runs until the input ends, the time is up or Ctrl-C; always tells how it went.
+
+    Of a batch only results that belong to it are shown.
+    """
     from fogline.spark.engine import StreamRun, run_batch
     from fogline.spark.functions import spark_functions
     from fogline.spark.rejects import count_rejects
@@ -114,8 +116,9 @@ def run_program(
         started = time.monotonic()
         if options.batch:
             screen.say("computing")
-            run_batch(spark, program, inputs, screen.results, functions)
-            folder = next(iter(inputs.values())).rejects
+            show = screen.results if belongs is None else _those(belongs, screen.results)
+            run_batch(spark, program, inputs, show, functions)
+            folder = next((i.rejects for i in inputs.values() if i.rejects), None)
             screen.finish(None, time.monotonic() - started, folder, count_rejects(folder))
             return
         steady = not any(i.tail for i in inputs.values()) and options.pace is None
@@ -126,6 +129,10 @@ def run_program(
                 run.wait(options.seconds, lambda: _look(run, screen, asked))
             folder = next(iter(inputs.values())).rejects
             screen.finish(run.account(), time.monotonic() - started, folder, None)
+
+
+def _those(belongs: Callable[[Result], bool], show: OnResults) -> OnResults:
+    return lambda results: show([result for result in results if belongs(result)])
 
 
 def _look(run: StreamRun, screen: Screen, asked: threading.Event) -> None:

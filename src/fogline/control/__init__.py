@@ -3,7 +3,8 @@
 from fogline.control.connection import ControlOptions
 from fogline.control.coordinator import ControlClient
 from fogline.control.errors import ControlError, NoAnswerError
-from fogline.control.node import ControlledNode
+from fogline.control.node import ControlledNode, ControlledNodes
+from fogline.control.presence import Member
 from fogline.control.registry import SILENT_SECONDS, Registry
 from fogline.control.worker import Operation
 
@@ -13,6 +14,8 @@ __all__ = [
     "ControlError",
     "ControlOptions",
     "ControlledNode",
+    "ControlledNodes",
+    "Member",
     "NoAnswerError",
     "Operation",
     "Registry",

@@ -32,14 +32,21 @@ class Birth:
     state: str
     instance: str
     node: Node
+    clean: bool = False
+    """Gone by its own word; a last will never says so."""
+    everybody: bool = False
+    """Gone, and so are all nodes of its instance: the last will of several."""
 
     def __post_init__(self) -> None:
         if self.state not in (ONLINE, GONE):
             raise DataError(f"a node is not born {self.state[:80]!r}", "online or gone")
+        if self.everybody and self.state != GONE:
+            raise DataError("every node announces for itself that it is there")
 
     def encode(self) -> bytes:
         told = {"state": self.state, "instance": self.instance, "node": self.node.as_json()}
-        return write_object(told)
+        marks = {"clean": self.clean, "everybody": self.everybody}
+        return write_object(told | {name: True for name, is_so in marks.items() if is_so})
 
     @classmethod
     def decode(cls, payload: bytes, name: str) -> Birth:
@@ -52,7 +59,8 @@ class Birth:
             raise DataError(f"this does not describe a node: {error}") from error
         if node.name != name:
             raise DataError(f"node {node.name} announces itself as {name}")
-        return cls(state, instance, node)
+        clean = state == GONE and data.get("clean") is True
+        return cls(state, instance, node, clean, data.get("everybody") is True)
 
 
 @dataclass(frozen=True, slots=True)

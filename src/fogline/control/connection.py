@@ -97,12 +97,13 @@ class Connection:
     def start(self) -> None:
         self._thread.start()
 
-    def publish(self, message: Message) -> Ticket:
-        """Never waits long. What is published while the connection is lost is sent later.
+    def publish(self, *messages: Message) -> Ticket:
+        """Never waits long. What is published while the connection is lost is sent later. Many
+        messages at once wake the thread of the network once.
 
         Raises `BrokerError` when too much waits already, or after `close`.
         """
-        return self._broker.publish([message], PUBLISH_SECONDS)
+        return self._broker.publish(messages, PUBLISH_SECONDS)
 
     def close(self) -> None:
         self._closing.set()

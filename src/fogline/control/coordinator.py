@@ -13,7 +13,7 @@ from fogline.control import topics
 from fogline.control.calls import Body
 from fogline.control.connection import ControlOptions, Hooks
 from fogline.control.errors import ControlError
-from fogline.control.peer import Identity, Peer
+from fogline.control.peer import Asked, Peer
 from fogline.control.registry import Registry
 from fogline.control.rivals import new_instance
 from fogline.control.worker import Operation
@@ -49,9 +49,9 @@ class ControlClient:
         self._peer = Peer(
             url,
             options.for_broker(f"fog{new_instance()}"),
-            Identity(name, topics.COORDINATOR if operations else ""),
+            name,
+            {topics.COORDINATOR: Asked(operations)} if operations else {},
             [topics.BIRTHS, topics.STATUSES],
-            operations,
             Hooks(self._heard, turned=self._turned),
         )
 
@@ -98,7 +98,7 @@ class ControlClient:
         Raises `ControlError` when it cannot be told to the broker.
         """
         with self._lock:
-            self._registry.forget(name)
+            self._registry.forget(name, time.time())
         try:
             for topic in (topics.birth(name), topics.status(name)):
                 self._peer.publish(Message(topic, b"", retain=True))

@@ -1,4 +1,4 @@
-"""What the coordinator and a node have in common: being asked, and asking."""
+"""What the coordinator and its nodes have in common: being asked, and asking."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fogline.broker import BrokerError, Message, Options, Ticket
 from fogline.control import topics
 from fogline.control.calls import Body, Calls
 from fogline.control.connection import CLOSE_SECONDS, Connection, Hooks
-from fogline.control.worker import Operation, Worker
+from fogline.control.worker import Operations, Worker
 
 
 def _always() -> bool:
@@ -20,13 +20,10 @@ def _always() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """Who one is at the control broker."""
+class Asked:
+    """What may be asked on one topic."""
 
-    name: str
-    """Answers come to the topic of this name."""
-    asked: str
-    """The topic of the requests to us; empty when there are none."""
+    operations: Operations
     listens: Callable[[], bool] = _always
     """Whether requests are carried out; while not, they are left to others."""
 
@@ -34,25 +31,26 @@ class Identity:
 class Peer:
     """A connection, the requests that come and those that go. `start` once, then `close`.
 
-    `hooks.received` gets what is neither a request nor an answer.
+    `name` is where answers come to, `asked` what comes on which topic. `hooks.received` gets what
+    is neither a request nor an answer.
     """
 
     def __init__(
         self,
         url: str,
         options: Options,
-        identity: Identity,
+        name: str,
+        asked: Mapping[str, Asked],
         filters: Sequence[str],
-        operations: Mapping[str, Operation],
         hooks: Hooks,
+        settle: Callable[[], None] | None = None,
     ) -> None:
-        self._identity = identity
-        self._answers = topics.answers(identity.name)
+        self._asked = dict(asked)
+        self._answers = topics.answers(name)
         self._hooks = hooks
-        wanted = [topic for topic in (identity.asked, self._answers, *filters) if topic]
         own = Hooks(self._received, self._connected, hooks.turned)
-        self._connection = Connection(url, options, wanted, own)
-        self._worker = Worker(operations, self._connection.publish)
+        self._connection = Connection(url, options, [*asked, self._answers, *filters], own)
+        self._worker = Worker(self._connection.publish, settle)
         self._calls = Calls(self._answers, self._connection)
 
     @property
@@ -72,19 +70,19 @@ class Peer:
         self._worker.start()
         self._connection.start()
 
-    def publish(self, message: Message) -> Ticket:
-        return self._connection.publish(message)
+    def publish(self, *messages: Message) -> Ticket:
+        return self._connection.publish(*messages)
 
     def ask(self, topic: str, op: str, body: Mapping[str, Any], timeout: float) -> Future[Body]:
         return self._calls.send(topic, op, body, timeout)
 
-    def close(self, last_words: Message | None = None) -> None:
+    def close(self, last_words: Sequence[Message] = ()) -> None:
         """Ends everything; the last words are confirmed before, if the broker is there."""
         self._calls.close()
         self._worker.stop()
-        if last_words is not None and self.connected:
+        if self.connected:
             with contextlib.suppress(BrokerError):
-                self.publish(last_words).wait(CLOSE_SECONDS)
+                self.publish(*last_words).wait(CLOSE_SECONDS)
         self._connection.close()
 
     def _connected(self) -> None:
@@ -94,7 +92,9 @@ class Peer:
     def _received(self, message: Message) -> None:
         if message.topic == self._answers:
             self._calls.answered(message.payload)
-        elif message.topic != self._identity.asked:
+            return
+        asked = self._asked.get(message.topic)
+        if asked is None:
             self._hooks.received(message)
-        elif self._identity.listens():
-            self._worker.take(message.payload)
+        elif asked.listens():
+            self._worker.take(message.payload, asked.operations)

@@ -23,15 +23,23 @@ class _Known:
     told: float
     heard: float
     """When it last told how it is, or came online."""
+    ended: float | None = None
+    """When another node of its instance said that all of them are gone."""
 
     def silent(self, now: float) -> bool:
-        return self.birth.state == ONLINE and now - self.heard >= SILENT_SECONDS
+        return self.state_told == ONLINE and now - self.heard >= SILENT_SECONDS
+
+    @property
+    def state_told(self) -> str:
+        return self.birth.state if self.ended is None else GONE
 
     def state(self, now: float) -> str:
-        return SILENT if self.silent(now) else self.birth.state
+        return SILENT if self.silent(now) else self.state_told
 
     def state_since(self, now: float) -> float:
-        return self.heard + SILENT_SECONDS if self.silent(now) else self.since
+        if self.silent(now):
+            return self.heard + SILENT_SECONDS
+        return self.since if self.ended is None else self.ended
 
 
 class Registry:
@@ -45,11 +53,13 @@ class Registry:
         self.bad = 0
         self._nodes: dict[str, _Known] = {}
         self._statuses: dict[str, Status] = {}
+        self._ends: dict[str, float] = {}
+        """The instances of which all nodes are gone, and since when."""
 
     def note_birth(self, name: str, payload: bytes, now: float) -> bool:
         """Whether views are different now."""
         if not payload:
-            return self.forget(name)
+            return self.forget(name, now)
         try:
             birth = Birth.decode(payload, name)
         except DataError:
@@ -68,10 +78,13 @@ class Registry:
             return False
         return self._take_status(name, status, now)
 
-    def forget(self, name: str) -> bool:
+    def forget(self, name: str, now: float) -> bool:
         """Whether the node was known; it is again when it announces itself."""
         self._statuses.pop(name, None)
-        return self._nodes.pop(name, None) is not None
+        known = self._nodes.pop(name, None)
+        if self._ends:
+            self._note_ends(now)
+        return known is not None
 
     def views(self, now: float) -> dict[str, NodeView]:
         return {name: self._view(name, known, now) for name, known in self._nodes.items()}
@@ -83,6 +96,7 @@ class Registry:
         known = self._nodes.get(name)
         if known is None:
             self._nodes[name] = _Known(birth, now, now, now)
+            self._note_end(birth, now)
             return True
         before = known.birth
         other = birth.instance != before.instance
@@ -93,7 +107,23 @@ class Registry:
         if other or birth.state != before.state:
             known.since = known.heard = now
         known.birth = birth
+        self._note_end(birth, now)
         return birth != before
+
+    def _note_end(self, birth: Birth, now: float) -> None:
+        if birth.everybody or self._ends:
+            self._note_ends(now)
+
+    def _note_ends(self, now: float) -> None:
+        """Nodes that share a last will are gone for as long as it stands, in whatever order the
+        broker delivers it and the births of before."""
+        ends = {k.birth.instance for k in self._nodes.values() if k.birth.everybody}
+        self._ends = {instance: self._ends.get(instance, now) for instance in ends}
+        for known in self._nodes.values():
+            ended = self._ends.get(known.birth.instance)
+            if known.ended is not None and ended is None:
+                known.since = known.heard = now
+            known.ended = ended
 
     def _take_status(self, name: str, status: Status, now: float) -> bool:
         known, before = self._nodes.get(name), self._statuses.get(name)
@@ -123,6 +153,8 @@ class Registry:
             jobs=status.jobs,
             links=status.links,
             told=known.told,
+            instance=known.birth.instance,
+            clean=known.birth.clean,
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import logging
 import threading
 import time
@@ -44,17 +46,22 @@ class Beat:
 
 
 class Rhythm:
-    """`start` once, `hurry` from any thread, then `stop`. Actions that raise are tried again."""
+    """`start` once, `hurry` from any thread, then `stop`. Actions that raise are tried again.
 
-    def __init__(self, *beats: Beat) -> None:
-        self._beats = beats
+    `after` is called when everything that was due at a time is done.
+    """
+
+    def __init__(self, *beats: Beat, after: Callable[[], None] = lambda: None) -> None:
+        self._after = after
+        self._numbers = itertools.count()
+        self._queue: list[tuple[float, int, Beat]] = []
+        """When beats are due. One that was hurried is in it twice; what is not its `due` any more
+        does not count."""
         self._changed = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="control announcements", daemon=True)
-
-    @property
-    def problem(self) -> str:
-        return next((beat.problem for beat in self._beats if beat.problem), "")
+        for beat in beats:
+            self._push(beat)
 
     def start(self) -> None:
         self._thread.start()
@@ -62,7 +69,10 @@ class Rhythm:
     def hurry(self, *beats: Beat) -> None:
         with self._changed:
             for beat in beats:
+                before = beat.due
                 beat.hurry(time.monotonic())
+                if beat.due != before:
+                    self._push(beat)
             self._changed.notify_all()
 
     def stop(self) -> None:
@@ -73,18 +83,31 @@ class Rhythm:
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(STOP_SECONDS)
 
-    def _run(self) -> None:
-        while (beat := self._next()) is not None:
-            beat.perform()
+    def _push(self, beat: Beat) -> None:
+        heapq.heappush(self._queue, (beat.due, next(self._numbers), beat))
 
-    def _next(self) -> Beat | None:
+    def _run(self) -> None:
+        while beats := self._next():
+            for beat in beats:
+                beat.perform()
+            self._after()
+
+    def _next(self) -> list[Beat]:
         """Waits until something is due; nothing when it is over."""
         with self._changed:
             while not self._stopping:
                 now = time.monotonic()
-                beat = min(self._beats, key=lambda beat: beat.due)
-                if beat.due <= now:
-                    beat.begin(now)
-                    return beat
-                self._changed.wait(beat.due - now)
-        return None
+                if beats := self._due(now):
+                    return beats
+                self._changed.wait(self._queue[0][0] - now)
+        return []
+
+    def _due(self, now: float) -> list[Beat]:
+        found = []
+        while self._queue[0][0] <= now:
+            due, _, beat = heapq.heappop(self._queue)
+            if due == beat.due:
+                found.append(beat)
+                beat.begin(now)
+                self._push(beat)
+        return found

@@ -3,6 +3,9 @@
 Every request that can be read gets an answer, whatever its operation does. One that comes again
 (the same id and asker) is not carried out again as long as its answer is remembered: it gets the
 same answer.
+
+Operations may leave the last part of their work to `settle`, which is done once for all requests
+that wait: many of them then need the disk no more often than one does.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ import queue
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from fogline.broker import BrokerError, Message
@@ -21,8 +25,13 @@ from fogline.control.envelope import Answer, Request
 from fogline.errors import DataError, FoglineError
 
 Operation = Callable[[dict[str, Any]], dict[str, Any]]
+Operations = Mapping[str, Operation]
+_Key = tuple[str, str]
+"""Who asked, by the topic of the answer, and the request's id."""
 
 MOST_WAITING = 1000
+MOST_TOGETHER = 256
+"""Requests that are settled together."""
 MOST_REMEMBERED = 256
 MOST_REMEMBERED_BYTES = 16 << 20
 STOP_SECONDS = 2.0
@@ -30,17 +39,33 @@ STOP_SECONDS = 2.0
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Task:
+    request: Request
+    operations: Operations
+
+    @property
+    def key(self) -> _Key:
+        return self.request.answer, self.request.id
+
+
 class Worker:
-    """`start`, then `take` from any thread, then `stop`; what has not begun then is dropped."""
+    """`start`, then `take` from any thread, then `stop`; what has not begun then is dropped.
+
+    `publish` takes any number of messages. `settle` is called between operations and their
+    answers. When it raises they have failed.
+    """
 
     def __init__(
-        self, operations: Mapping[str, Operation], publish: Callable[[Message], object]
+        self,
+        publish: Callable[..., object],
+        settle: Callable[[], None] | None = None,
     ) -> None:
         self.bad = 0
         """Messages that are no requests."""
-        self._operations = dict(operations)
         self._publish = publish
-        self._waiting: queue.Queue[Request | None] = queue.Queue()
+        self._settle = settle
+        self._waiting: queue.Queue[_Task | None] = queue.Queue()
         self._answers = Answers()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="control requests", daemon=True)
@@ -48,18 +73,18 @@ class Worker:
     def start(self) -> None:
         self._thread.start()
 
-    def take(self, payload: bytes) -> None:
-        """Never waits."""
+    def take(self, payload: bytes, operations: Operations) -> None:
+        """Never waits. `operations` are those of whom the request is for."""
         try:
             request = Request.decode(payload)
         except DataError:
             self.bad += 1
             return
         if self._waiting.qsize() < MOST_WAITING:
-            self._waiting.put(request)
+            self._waiting.put(_Task(request, operations))
         else:
             busy = Answer.failed(request.id, f"{MOST_WAITING} requests wait already", "try later")
-            self._send(request, busy.encode())
+            self._send(Message(request.answer, busy.encode()))
 
     def stop(self) -> None:
         """Waits a little for the operation that is under way."""
@@ -69,62 +94,98 @@ class Worker:
             self._thread.join(STOP_SECONDS)
 
     def _run(self) -> None:
-        while (request := self._waiting.get()) is not None and not self._stopping.is_set():
-            payload = self._answers.get(request)
-            if payload is None:
-                payload = self._encoded(self._carry_out(request))
-                self._answers.add(request, payload)
-            self._send(request, payload)
+        while (task := self._waiting.get()) is not None and not self._stopping.is_set():
+            tasks = [task, *self._those_behind()]
+            payloads = self._payloads(tasks)
+            self._send(*(Message(item.request.answer, payloads[item.key]) for item in tasks))
 
-    def _carry_out(self, request: Request) -> Answer:
-        late = time.time() - request.deadline
-        if late >= 0:
-            text = f"{request.op!r} was not begun: its deadline passed {late:.1f} s ago"
-            return Answer.failed(request.id, text, "is one of the clocks wrong?")
-        operation = self._operations.get(request.op)
-        if operation is None:
-            known = ", ".join(sorted(self._operations)) or "none"
-            return Answer.failed(request.id, f"no operation {request.op!r}", f"there are: {known}")
-        return _called(operation, request)
+    def _those_behind(self) -> Iterable[_Task]:
+        """What waits besides and can be settled with the first."""
+        for _ in range(MOST_TOGETHER - 1 if self._settle else 0):
+            try:
+                task = self._waiting.get_nowait()
+            except queue.Empty:
+                return
+            if task is None:
+                self._waiting.put(None)
+                return
+            yield task
 
-    def _encoded(self, answer: Answer) -> bytes:
+    def _payloads(self, tasks: Iterable[_Task]) -> dict[_Key, bytes]:
+        """The answers to all of them; a request that comes again gets the one that is known."""
+        known: dict[_Key, bytes] = {}
+        fresh: dict[_Key, Answer] = {}
+        for task in tasks:
+            key = task.key
+            if (payload := self._answers.get(key)) is not None:
+                known[key] = payload
+            elif key not in fresh:
+                fresh[key] = _carried_out(task)
+        made = {key: _encoded(answer) for key, answer in self._settled(fresh).items()}
+        self._answers.add(made)
+        return known | made
+
+    def _settled(self, answers: dict[_Key, Answer]) -> dict[_Key, Answer]:
+        if self._settle is None or not any(answer.ok for answer in answers.values()):
+            return answers
         try:
-            return answer.encode()
-        except DataError as error:
-            text = f"internal error: the answer cannot be sent: {error}"
-            return Answer.failed(answer.id, text).encode()
+            self._settle()
+        except Exception as error:
+            return {key: _failed(a, error) if a.ok else a for key, a in answers.items()}
+        return answers
 
-    def _send(self, request: Request, payload: bytes) -> None:
+    def _send(self, *answers: Message) -> None:
         # Who asked notices by its deadline.
         with contextlib.suppress(BrokerError):
-            self._publish(Message(request.answer, payload))
+            self._publish(*answers)
 
 
-def _called(operation: Operation, request: Request) -> Answer:
+def _carried_out(task: _Task) -> Answer:
+    request, operations = task.request, task.operations
+    late = time.time() - request.deadline
+    if late >= 0:
+        text = f"{request.op!r} was not begun: its deadline passed {late:.1f} s ago"
+        return Answer.failed(request.id, text, "is one of the clocks wrong?")
+    operation = operations.get(request.op)
+    if operation is None:
+        known = ", ".join(sorted(operations)) or "none"
+        return Answer.failed(request.id, f"no operation {request.op!r}", f"there are: {known}")
     try:
         body = operation(dict(request.body))
         if not isinstance(body, dict):
             raise TypeError(f"{request.op!r} gave {type(body).__name__}, not an object")
         return Answer(request.id, body=body)
-    except FoglineError as error:
-        return Answer.failed(request.id, error.message, error.hint)
     except (Exception, SystemExit) as error:
-        _log.exception("operation %r failed", request.op)
-        return Answer.failed(request.id, f"internal error: {type(error).__name__}: {error}")
+        return _failed(Answer(request.id), error)
+
+
+def _failed(answer: Answer, error: BaseException) -> Answer:
+    if isinstance(error, FoglineError):
+        return Answer.failed(answer.id, error.message, error.hint)
+    _log.error("a request failed", exc_info=error)
+    return Answer.failed(answer.id, f"internal error: {type(error).__name__}: {error}")
+
+
+def _encoded(answer: Answer) -> bytes:
+    try:
+        return answer.encode()
+    except DataError as error:
+        text = f"internal error: the answer cannot be sent: {error}"
+        return Answer.failed(answer.id, text).encode()
 
 
 class Answers:
     """The last answers, by who asked and the request's id; bounded in number and bytes."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+        self._kept: OrderedDict[_Key, bytes] = OrderedDict()
         self._bytes = 0
 
-    def get(self, request: Request) -> bytes | None:
-        return self._kept.get((request.answer, request.id))
+    def get(self, key: _Key) -> bytes | None:
+        return self._kept.get(key)
 
-    def add(self, request: Request, payload: bytes) -> None:
-        self._kept[request.answer, request.id] = payload
-        self._bytes += len(payload)
+    def add(self, answers: Mapping[_Key, bytes]) -> None:
+        self._kept.update(answers)
+        self._bytes += sum(map(len, answers.values()))
         while len(self._kept) > MOST_REMEMBERED or self._bytes > MOST_REMEMBERED_BYTES:
             self._bytes -= len(self._kept.popitem(last=False)[1])

@@ -109,6 +109,20 @@ class CoordinatorClient:
     def forget_node(self, name: str) -> Any:
         return self._ask("DELETE", f"/nodes/{_part(name)}")
 
+    def history(self, name: str) -> Any:
+        return self._ask("GET", f"/nodes/{_part(name)}/history")
+
+    def replicas(self) -> Any:
+        return self._ask("GET", "/replicas")
+
+    def put_replica(self, origin: str, holder: str, metrics: list[str] | None = None) -> Any:
+        """`metrics`: names and prefixes (`cpu_%`); without them all."""
+        path = f"/replicas/{_part(origin)}/{_part(holder)}"
+        return self._json("PUT", path, {"metrics": metrics})
+
+    def delete_replica(self, origin: str, holder: str) -> Any:
+        return self._ask("DELETE", f"/replicas/{_part(origin)}/{_part(holder)}")
+
     def events(self, limit: int = 100, after: int = 0) -> Any:
         return self._ask("GET", "/events?" + urlencode({"limit": limit, "after": after}))
 

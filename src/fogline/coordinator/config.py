@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from fogline.coordinator.replica_config import ReplicaConfig, parse_replicas
 from fogline.errors import DataError, UsageError
 
 PORT = 7480
@@ -46,6 +47,7 @@ class CoordinatorConfig:
     """postgresql://…; without it SQLite in the folder. May hold a password: never shown."""
     tokens_file: Path | None = None
     control: ControlConfig = field(default_factory=ControlConfig)
+    replicas: ReplicaConfig = field(default_factory=ReplicaConfig)
 
     @property
     def store_url(self) -> str:
@@ -72,7 +74,9 @@ def parse_config(data: Any, base: Path, name: str) -> CoordinatorConfig:
         **_part(values.pop("control", {}), ControlConfig, base, f"{name}: control")
     )
     _check_control(control, name)
-    return CoordinatorConfig(**{"folder": base / "coordinator"} | values, control=control)
+    replicas = parse_replicas(values.pop("replicas", {}), f"{name}: replicas")
+    folder = {"folder": base / "coordinator"}
+    return CoordinatorConfig(**folder | values, control=control, replicas=replicas)
 
 
 def _check_control(control: ControlConfig, name: str) -> None:
@@ -93,7 +97,7 @@ def _part(data: Any, kind: type, base: Path, name: str) -> dict[str, Any]:
 
 
 def _value(value: Any, kind: str, name: str, base: Path) -> Any:
-    if kind == "ControlConfig":
+    if kind in ("ControlConfig", "ReplicaConfig"):
         return value
     if "Path" in kind and isinstance(value, str) and value:
         return base / value

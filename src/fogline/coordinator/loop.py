@@ -30,6 +30,10 @@ from fogline.coordinator.store import Entry, Store
 from fogline.errors import FoglineError
 
 LOOK_SECONDS = 0.5
+REST_SHARE = 3
+"""After a round the loop rests so many times as long as that took: however much there is to hear,
+looking at everything takes a part of the time only, and what comes meanwhile is taken together."""
+LONGEST_REST = 0.1
 
 _say = logging.getLogger(__name__)
 
@@ -106,7 +110,7 @@ class Loop:
             self._woken.clear()
             if self._ended.is_set():
                 return
-            before = self.failures
+            before, begun = self.failures, time.monotonic()
             try:
                 self.round()
             except Exception as error:
@@ -114,6 +118,7 @@ class Loop:
                 self._ended.wait(0.05)
             if self.failures == before:
                 self.problem = ""
+            self._ended.wait(min(LONGEST_REST, REST_SHARE * (time.monotonic() - begun)))
 
     def _note_failure(self, error: Exception) -> None:
         self.failures += 1

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fogline.coordinator.graph import upstream_of
+from fogline.coordinator.histories import Histories
 from fogline.coordinator.ports import Control
 from fogline.coordinator.state import Order, Wanted
 from fogline.coordinator.store import Store
@@ -25,6 +26,7 @@ class Nodes:
         self._store = store
         self._lock = threading.Lock()
         self._known = store.nodes()
+        self.history = Histories(store)
 
     def views(self) -> dict[str, NodeView]:
         now = dict(self._control.views())
@@ -34,8 +36,9 @@ class Nodes:
         return now
 
     def remember(self, at: float) -> None:
-        """Writes down the nodes that are new or describe themselves differently."""
+        """Writes down the nodes that are new or different, and those that failed or came up."""
         views = self._control.views()
+        self.history.look(views, self._control.connected, at)
         with self._lock:
             news = [v.node for n, v in views.items() if self._before(n) != v.node]
             self._store.remember_nodes(news, at)
@@ -46,6 +49,7 @@ class Nodes:
         with self._lock:
             self._store.forget_node(name)
             self._known.pop(name, None)
+        self.history.forget(name)
 
     def _before(self, name: str) -> Node | None:
         known = self._known.get(name)

@@ -12,6 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from fogline.coordinator.bodies import read_object, read_pipeline
 from fogline.coordinator.changes import scalars
 from fogline.coordinator.page import page_of
+from fogline.coordinator.replica_routes import delete_replica, get_replicas, put_replica
 from fogline.coordinator.replies import Html, Json
 from fogline.coordinator.service import SINGLE, Service
 from fogline.errors import DataError
@@ -103,6 +104,10 @@ def get_nodes(request: Request) -> Json:
     return Json(service_of(request).nodes())
 
 
+def get_history(request: Request, name: str) -> Json:
+    return Json(service_of(request).history(name))
+
+
 def delete_node(request: Request, name: str) -> Json:
     return Json(service_of(request).forget_node(name))
 
@@ -170,6 +175,10 @@ ROUTES = (
     Address("GET", "/packages", get_packages, "All packages"),
     Address("GET", "/nodes", get_nodes, "All nodes and what they tell"),
     Address("DELETE", "/nodes/{name}", delete_node, "Forget a node that will not come back"),
+    Address("GET", "/nodes/{name}/history", get_history, "When a node failed and was restarted"),
+    Address("GET", "/replicas", get_replicas, "Copies of stored values: wanted and held"),
+    Address("PUT", "/replicas/{origin}/{holder}", put_replica, "Want a copy", PIPELINE_TYPES[1:2]),
+    Address("DELETE", "/replicas/{origin}/{holder}", delete_replica, "Do not want a copy"),
     Address("GET", "/events", get_events, "What happened last"),
     Address("GET", "/health", get_health, "Whether the coordinator works; needs no token"),
     Address("GET", "/openapi.json", get_openapi, "This interface, for machines"),

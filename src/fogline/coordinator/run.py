@@ -14,8 +14,9 @@ from rich.console import Console
 from fogline.coordinator.config import CoordinatorConfig, read_config
 from fogline.coordinator.rest import make_app
 from fogline.coordinator.service import Service
-from fogline.coordinator.tokens import Tokens, load_tokens, own_tokens, write_private
+from fogline.coordinator.tokens import Tokens, load_tokens, own_tokens
 from fogline.errors import SetupError
+from fogline.private_files import write_private
 
 STOP_SECONDS = 10
 

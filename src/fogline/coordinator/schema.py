@@ -88,11 +88,44 @@ events = Table(
     Column("kind", Text, nullable=False),
     Column("body", Text, nullable=False),
 )
+node_states = Table(
+    "node_states",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("first", Float, nullable=False),
+    Column("instance", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("past_fails", Integer, nullable=False, default=0),
+    Column("past_restarts", Integer, nullable=False, default=0),
+    Column("past_closeness", Float, nullable=False, default=0.0),
+    Column("past_last", Float, nullable=False, default=0.0),
+)
+node_events = Table(
+    "node_events",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("name", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("why", Text, nullable=False),
+)
+copies = Table(
+    "copies",
+    metadata,
+    Column("origin", Text, primary_key=True),
+    Column("holder", Text, primary_key=True),
+    Column("reason", Text, primary_key=True),
+    Column("job", Text, primary_key=True),
+    Column("metrics", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("since", Float, nullable=False),
+)
 Index("jobs_of_pipeline", jobs.c.pipeline)
+Index("events_of_node", node_events.c.name)
 
 
 def prepare(connection: Connection) -> None:
-    """Makes the tables in an empty database; refuses one of another version."""
+    """Makes the tables that are missing; refuses a database of another version."""
     if not inspect(connection).has_table(meta.name):
         metadata.create_all(connection)
         connection.execute(meta.insert(), [{"key": "schema", "value": VERSION}])
@@ -103,3 +136,4 @@ def prepare(connection: Connection) -> None:
             f"the store has schema version {found}, this Fogline knows version {VERSION}",
             "use the Fogline that wrote it, or another folder",
         )
+    metadata.create_all(connection)

@@ -23,6 +23,8 @@ from fogline.coordinator.loop import Loop
 from fogline.coordinator.packages import Packages
 from fogline.coordinator.planner import Nodes, Plan, Planner
 from fogline.coordinator.ports import FORMATS, Compiled, Compiler, Control, World
+from fogline.coordinator.replica_loop import ReplicaLoop
+from fogline.coordinator.replica_service import ReplicaService
 from fogline.coordinator.status import job_status, node_status, pipeline_summary
 from fogline.coordinator.store import Entry, Store
 from fogline.coordinator.stored import Stored
@@ -49,6 +51,7 @@ class Parts:
     planner: Planner
     loop: Loop
     compiler: Compiler
+    replicas: ReplicaLoop | None = None
 
 
 class Service:
@@ -57,6 +60,15 @@ class Service:
         self._parts = parts
         self._clock = clock
         self._lock = threading.RLock()
+        self._replicas: ReplicaService | None = None
+        if parts.replicas is not None:
+            self._replicas = ReplicaService(parts.replicas, parts.nodes, parts.store, clock)
+
+    @property
+    def replicas(self) -> ReplicaService:
+        if self._replicas is None:
+            raise UnavailableError("copies of stored values are not looked after here")
+        return self._replicas
 
     # ── pipelines ────────────────────────────────────────────────────────────────────────────────
 
@@ -155,7 +167,15 @@ class Service:
     # ── the rest ─────────────────────────────────────────────────────────────────────────────────
 
     def nodes(self) -> list[dict[str, Any]]:
-        return [node_status(view) for _, view in sorted(self._parts.nodes.views().items())]
+        history = self._parts.nodes.history
+        return [
+            node_status(view) | history.counts(name)
+            for name, view in sorted(self._parts.nodes.views().items())
+        ]
+
+    def history(self, name: str) -> dict[str, Any]:
+        """When a node was first seen, failed and was restarted, and its scores."""
+        return self._parts.nodes.history.shown(name, self._clock())
 
     def forget_node(self, name: str) -> dict[str, Any]:
         """For a node that will not come back."""
@@ -163,6 +183,8 @@ class Service:
         if view.online:
             raise ConflictError(f"node {name!r} is online", "stop it first")
         self._parts.nodes.forget(name)
+        if self._replicas is not None:
+            self._replicas.forgot()
         return {"name": name, "forgotten": True}
 
     def packages_known(self) -> list[dict[str, Any]]:
@@ -176,6 +198,7 @@ class Service:
     def health(self) -> dict[str, Any]:
         parts = self._parts
         healthy = parts.loop.alive and parts.control.connected and not parts.loop.problem
+        healthy = healthy and (parts.replicas is None or parts.replicas.alive)
         return {
             "ok": healthy,
             "control": "connected" if parts.control.connected else "away",

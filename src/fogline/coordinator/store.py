@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, delete, event, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from fogline.coordinator import schema
+from fogline.coordinator import history_rows, replica_rows, schema
 from fogline.coordinator.errors import StoreError
 from fogline.coordinator.rows import compact, digest_of
 from fogline.coordinator.stored import (
@@ -63,7 +63,7 @@ class Store:
         self._engine = _engine(url)
         self._sqlite = self._engine.dialect.name == "sqlite"
         self._logged = 0
-        with self._change() as connection:
+        with self.change() as connection:
             schema.prepare(connection)
 
     def close(self) -> None:
@@ -72,11 +72,11 @@ class Store:
     # ── pipelines ────────────────────────────────────────────────────────────────────────────────
 
     def pipelines(self) -> tuple[Stored, ...]:
-        with self._look() as connection:
+        with self.look() as connection:
             return read_pipelines(connection, None)
 
     def pipeline(self, name: str) -> Stored | None:
-        with self._look() as connection:
+        with self.look() as connection:
             return next(iter(read_pipelines(connection, name)), None)
 
     def put(
@@ -88,7 +88,7 @@ class Store:
         upstream: Mapping[str, Iterable[str]] | None = None,
     ) -> int:
         """Replaces a pipeline and answers its revision. `upstream` is kept for jobs that go."""
-        with self._change() as connection:
+        with self.change() as connection:
             revision = revision_of(connection, pipeline.name) + 1
             retire(connection, pipeline.name, upstream or {}, at)
             row = {"format": format, "text": digest_of(text), "revision": revision, "at": at}
@@ -101,7 +101,7 @@ class Store:
         self, name: str, at: float, upstream: Mapping[str, Iterable[str]] | None = None
     ) -> bool:
         """Whether there was such a pipeline."""
-        with self._change() as connection:
+        with self.change() as connection:
             known = revision_of(connection, name) > 0
             retire(connection, name, upstream or {}, at)
             drop_unused_texts(connection)
@@ -110,7 +110,7 @@ class Store:
 
     def past(self) -> dict[str, frozenset[str]]:
         """Jobs that were ours once, with the jobs that were upstream of them."""
-        with self._look() as connection:
+        with self.look() as connection:
             rows = connection.execute(select(schema.past.c.name, schema.past.c.upstream))
             return {name: frozenset(json.loads(upstream)) for name, upstream in rows}
 
@@ -118,13 +118,13 @@ class Store:
 
     def set_alias(self, alias: Alias) -> None:
         table = schema.aliases
-        with self._change() as connection:
+        with self.change() as connection:
             connection.execute(delete(table).where(table.c.name == alias.name))
             values = {key: getattr(alias, key) for key in Alias.__dataclass_fields__}
             connection.execute(table.insert(), [values])
 
     def aliases(self) -> dict[str, Alias]:
-        with self._look() as connection:
+        with self.look() as connection:
             rows = connection.execute(select(schema.aliases).order_by(schema.aliases.c.name))
             return {row.name: Alias(**row._asdict()) for row in rows}
 
@@ -133,18 +133,21 @@ class Store:
         rows = [{"name": n.name, "body": compact(n.as_json()), "at": at} for n in nodes]
         if not rows:
             return
-        with self._change() as connection:
+        with self.change() as connection:
             names = [row["name"] for row in rows]
             connection.execute(delete(table).where(table.c.name.in_(names)))
             connection.execute(table.insert(), rows)
 
     def forget_node(self, name: str) -> None:
-        with self._change() as connection:
+        """With its history, and what was wanted of its values or of it as a holder of others'."""
+        with self.change() as connection:
             connection.execute(delete(schema.nodes).where(schema.nodes.c.name == name))
+            history_rows.forget(connection, name)
+            replica_rows.forget(connection, name)
 
     def nodes(self) -> dict[str, tuple[Node, float]]:
         """The nodes as they last described themselves, and when."""
-        with self._look() as connection:
+        with self.look() as connection:
             rows = connection.execute(select(schema.nodes).order_by(schema.nodes.c.name)).all()
         try:
             return {row.name: (Node.from_json(json.loads(row.body)), row.at) for row in rows}
@@ -157,7 +160,7 @@ class Store:
         if not rows:
             return
         table = schema.events
-        with self._change() as connection:
+        with self.change() as connection:
             connection.execute(table.insert(), rows)
             self._logged += len(rows)
             if self._logged >= MOST_EVENTS // 10:
@@ -169,19 +172,20 @@ class Store:
         """The last ones behind the id `after`, in their order."""
         table = schema.events
         newest = select(table).where(table.c.id > after).order_by(table.c.id.desc()).limit(limit)
-        with self._look() as connection:
+        with self.look() as connection:
             rows = connection.execute(newest).all()
         return tuple(Entry(r.at, r.kind, json.loads(r.body), r.id) for r in reversed(rows))
 
     # ── transactions ─────────────────────────────────────────────────────────────────────────────
 
     @contextlib.contextmanager
-    def _change(self) -> Iterator[Connection]:
+    def change(self) -> Iterator[Connection]:
+        """One transaction: all of it is on disk at the end, or nothing."""
         with self._lock, _told(), self._engine.begin() as connection:
             yield connection
 
     @contextlib.contextmanager
-    def _look(self) -> Iterator[Connection]:
+    def look(self) -> Iterator[Connection]:
         with _told(), self._engine.connect() as connection:
             yield connection
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import secrets
 from pathlib import Path
 
-from fogline.errors import DataError, SetupError, UsageError
+from fogline.errors import DataError, UsageError
+from fogline.private_files import write_private
 
 SHORTEST = 16
 
@@ -48,20 +48,6 @@ def own_tokens(folder: Path) -> Tokens:
     if not file.exists():
         write_private(file, secrets.token_urlsafe(32) + "\n")
     return load_tokens(file)
-
-
-def write_private(file: Path, text: str) -> None:
-    """Writes a file that only its owner can read, whole or not at all."""
-    fresh = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        fresh.unlink(missing_ok=True)
-        with os.fdopen(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        fresh.replace(file)
-    except OSError as error:
-        raise SetupError(f"{file} cannot be written: {error.strerror}") from error
 
 
 def _hash(token: bytes) -> bytes:

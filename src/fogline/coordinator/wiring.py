@@ -23,6 +23,7 @@ from fogline.coordinator.config import ControlConfig, CoordinatorConfig
 from fogline.coordinator.loop import Loop
 from fogline.coordinator.packages import Packages
 from fogline.coordinator.planner import Nodes, Planner
+from fogline.coordinator.replica_loop import ReplicaLoop
 from fogline.coordinator.service import Parts, Service
 from fogline.coordinator.store import Store
 from fogline.errors import DataError, SetupError
@@ -104,11 +105,16 @@ class Coordinator:
         nodes = Nodes(control, store)
         planner = Planner(store, nodes)
         loop = Loop(planner, nodes, control, store, seed=os.getpid())
-        parts = Parts(store, packages, control, nodes, planner, loop, DeployCompiler())
+        config, seed = self.config.replicas, os.getpid()
+        replicas = ReplicaLoop(control, nodes, planner, store, config, seed=seed)
+        compiler = DeployCompiler()
+        parts = Parts(store, packages, control, nodes, planner, loop, compiler, replicas)
         self.service = Service(parts)
         client.start()
         loop.start()
         self._stack.callback(loop.stop)
+        replicas.start()
+        self._stack.callback(replicas.stop)
 
     def _broker_url(self) -> str:
         control = self.config.control

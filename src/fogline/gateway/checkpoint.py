@@ -17,8 +17,8 @@ from fogline.log.errors import write_failed
 class Checkpoint:
     """The state of a chain that has seen everything before `position` of its input."""
 
-    computation: str
-    """Of the assignment whose state this is."""
+    life: str
+    """Of the job whose state this is."""
     position: int
     out: int = 0
     """Where the output log ended."""

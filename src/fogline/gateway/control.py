@@ -1,12 +1,14 @@
-"""A gateway under the control of a coordinator: the operations of the contract."""
+"""Gateways under the control of a coordinator: the operations of the contract."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from fogline.broker import Tls
 from fogline.broker.login import with_login
-from fogline.control import ControlledNode, ControlOptions, Operation
+from fogline.control import ControlledNodes, ControlOptions, Member, Operation
 from fogline.errors import DataError
 from fogline.gateway.config import Control
 from fogline.gateway.gateway import Gateway
@@ -40,12 +42,20 @@ def status(gateway: Gateway) -> dict[str, Any]:
     return {"jobs": [observed.as_json() for observed in gateway.observed()], "links": {}}
 
 
-def controlled(gateway: Gateway, control: Control) -> ControlledNode:
-    """The gateway's connection to the control broker, not started yet."""
+def controlled(gateways: Sequence[Gateway], control: Control) -> ControlledNodes:
+    """The connection of these gateways to the control broker, not started yet."""
+
+    def settle() -> None:
+        for gateway in gateways:
+            gateway.settle()
+
     url = with_login(control.url, control.user, control.password_file)
     options = ControlOptions(tls=Tls(ca=control.ca) if control.ca else None)
-    node = ControlledNode(
-        url, gateway.describe, operations(gateway), lambda: status(gateway), options
-    )
-    gateway.changed = node.changed
-    return node
+    members = [
+        Member(gateway.describe, operations(gateway), partial(status, gateway))
+        for gateway in gateways
+    ]
+    nodes = ControlledNodes(url, members, options, settle)
+    for gateway in gateways:
+        gateway.changed = partial(nodes.tell, gateway.config.gateway)
+    return nodes

@@ -1,29 +1,31 @@
 """A gateway: takes messages of devices, runs its jobs, keeps and forwards what they give.
 
 Everything it does is done in small steps by a scheduler's threads, so many gateways fit into one
-process. What it was told is on disk before it answers, and it goes on with that after a restart.
+process. What it was told is on disk when it has settled, and it goes on with that after a restart.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fogline.broker import Broker, BrokerError, Tls
 from fogline.broker.login import without_login
 from fogline.errors import DataError, FoglineError
-from fogline.gateway import store
 from fogline.gateway.checks import names, read_assignments
 from fogline.gateway.config import GatewayConfig
 from fogline.gateway.connections import Connections
 from fogline.gateway.intake import Intake
 from fogline.gateway.job import Job
+from fogline.gateway.ledger import Ledger, Told
 from fogline.gateway.routes import Routes
 from fogline.gateway.scheduler import Scheduler
 from fogline.gateway.sources import OtherBroker, OwnBroker, Sources, broker_address
@@ -39,20 +41,22 @@ _RESUME = 0.9
 """Intake goes on when the buffer is this full."""
 
 
-class Gateway:
-    """`start`, then everything else from any thread, then `stop`. Keeps nothing outside its folder.
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What several gateways of one process have together."""
 
-    Without a scheduler it has one of its own, with one thread. `shared` and `connections` are
-    those of several gateways in one process.
+    scheduler: Scheduler
+    intake: Intake
+    connections: Connections
+    ledger: Ledger
+
+
+class Gateway:
+    """`start`, then everything else from any thread, then `stop`. Keeps nothing outside its folder
+    but what is shared. Alone it has a scheduler of its own, with one thread.
     """
 
-    def __init__(
-        self,
-        config: GatewayConfig,
-        scheduler: Scheduler | None = None,
-        shared: Intake | None = None,
-        connections: Connections | None = None,
-    ) -> None:
+    def __init__(self, config: GatewayConfig, shared: Shared | None = None) -> None:
         self.config = config
         self.changed: Callable[[], None] = lambda: None
         """Called when the status is different."""
@@ -64,17 +68,17 @@ class Gateway:
             segment_bytes=segment,
             min_free_bytes=int(config.min_free_megabytes * megabyte),
         )
-        self._own_scheduler = scheduler is None
-        self._scheduler = scheduler or Scheduler()
-        self._own_connections = connections is None
-        self._connections = connections or Connections(
-            config.gateway, _tls(config), config.site_broker.login
-        )
         self._shared = shared
+        self._scheduler = shared.scheduler if shared else Scheduler()
+        self._connections = shared.connections if shared else connections_of(config)
+        self._ledger = shared.ledger if shared else Ledger(ledger_folder(config))
         self._sources: dict[str, Sources] = {}
         self._jobs: dict[str, tuple[Job, Routes]] = {}
         self._guard = threading.RLock()
         self._full = False
+        self._touched = False
+        self._forgettable: set[str] = set()
+        """Jobs that are removed, with files that are not."""
         self._care_due = self._retention_due = 0.0
 
     # ── its life ───────────────────────────────────────────────────────────────────────────────
@@ -83,11 +87,13 @@ class Gateway:
         """Goes on with what it was told before. Raises what keeps it from that."""
         self.config.folder.mkdir(parents=True, exist_ok=True)
         with self._guard:
-            self._source("")
-            for assignment in store.load(self.config.folder):
-                self._begin(assignment, new=False)
-            self._subscribe()
-        if self._own_scheduler:
+            self._source("").input().number()
+            for told in self._ledger.jobs(self.config.gateway):
+                self._begin(told)
+            self._want()
+        if self._shared is None:
+            with contextlib.suppress(BrokerError):
+                self.settle()
             self._scheduler.start()
         self._scheduler.add(self.step)
 
@@ -103,10 +109,12 @@ class Gateway:
             for source in self._sources.values():
                 source.stop()
             self._sources.clear()
-        if self._own_scheduler:
+        if self._shared is None:
             self._scheduler.stop()
-        if self._own_connections:
             self._connections.close()
+            with contextlib.suppress(FoglineError):
+                self._ledger.commit()
+            self._ledger.close()
 
     def step(self) -> bool:
         """A little of everything that is to do; whether there was anything."""
@@ -120,7 +128,7 @@ class Gateway:
 
     def _step_of(self, job: Job, routes: Routes) -> bool:
         try:
-            return any((job.step(), routes.step()))
+            return any((job.step(), routes.step(job.has_output)))
         except FoglineError as error:
             job.say(error)
             return False
@@ -128,27 +136,41 @@ class Gateway:
     # ── what it is asked ───────────────────────────────────────────────────────────────────────
 
     def install(self, assignments: Any) -> None:
-        """Makes these jobs so; a list as the contract has it. Raises `DataError` with every
-        problem, and then nothing has changed."""
+        """Makes these jobs so; a list as the contract has it. It is so for good after `settle`.
+        Raises `DataError` with every problem, and then nothing has changed."""
         wanted = read_assignments(assignments)
         with self._guard:
             for assignment in wanted:
                 self._install(assignment)
-            self._subscribe()
-            self._save()
-        self.changed()
+            self._want()
+            self._touched = True
 
     def remove(self, jobs: Any) -> None:
-        """Ends and forgets these jobs; unknown names are no error."""
+        """Ends and forgets these jobs; unknown names are no error. For good after `settle`."""
         with self._guard:
-            gone = [name for name in names(jobs) if name in self._jobs]
-            for name in gone:
-                self._end(name)
-            self._subscribe()
-            self._save()
-            for name in gone:
-                self._forget(name)
-        self.changed()
+            for name in names(jobs):
+                if name in self._jobs:
+                    self._end(name)
+                    self._forgettable.add(name)
+                self._ledger.drop(self.config.gateway, name)
+            self._want()
+            self._touched = True
+
+    def settle(self) -> None:
+        """What it was told is on disk, and what comes on the topics of its jobs is kept. Raises
+        what keeps it from that; a broker that is away is told when it is back."""
+        try:
+            self._ledger.commit()
+            with self._guard:
+                while self._forgettable:
+                    self._forget(self._forgettable.pop())
+                sources = list(self._sources.values())
+            for source in sources:
+                source.settle()
+        finally:
+            if self._touched:
+                self._touched = False
+                self.changed()
 
     def flush(self, jobs: Any) -> None:
         """What these jobs hold back (open panes and windows) leaves at once."""
@@ -200,32 +222,46 @@ class Gateway:
     def _install(self, assignment: Assignment) -> None:
         known = self._jobs.get(assignment.job)
         if known is not None and known[0].assignment.computation == assignment.computation:
-            known[0].update(assignment)
-            known[1].follow(assignment, new=False)
-            return
-        broker = assignment.reads[0].broker
-        self._source(broker).want({*self._patterns(assignment), *self._patterns_at(broker)})
-        if known is None:
-            self._forget(assignment.job)
+            job, routes = known
+            job.update(assignment)
+            routes.follow(assignment)
         else:
-            self._end(assignment.job)
-        self._begin(assignment, new=known is None)
+            job = self._begin_anew(assignment)
+        self._ledger.put(self.config.gateway, job.told)
 
-    def _begin(self, assignment: Assignment, new: bool) -> None:
+    def _begin_anew(self, assignment: Assignment) -> Job:
+        """A job that is new, or computes something else from where it is."""
+        name = assignment.job
         source = self._source(assignment.reads[0].broker).input()
-        patterns = self._patterns(assignment)
-        job = Job(assignment, patterns, source, self._logs, self._file(assignment.job))
-        routes = Routes(self._logs, self._connect)
-        routes.follow(assignment, new)
-        self._jobs[assignment.job] = (job, routes)
+        if name in self._jobs:
+            job, routes = self._jobs.pop(name)
+            job.abandon()
+            begin = job.position
+            routes.follow(assignment)
+        else:
+            self._forget(name)
+            begin = source.committed()
+            routes = None
+        source.sync(begin)
+        told = Told(assignment, secrets.token_hex(8), begin, assignment.parameters)
+        return self._begin(told, routes)
+
+    def _begin(self, told: Told, routes: Routes | None = None) -> Job:
+        assignment = told.assignment
+        source = self._source(assignment.reads[0].broker).input()
+        job = Job(told, self._patterns(assignment), source, self._logs, self._file(told.job))
+        routes = routes or Routes(assignment, self._logs, self._connect)
+        self._jobs[told.job] = (job, routes)
+        return job
 
     def _end(self, name: str) -> None:
         job, routes = self._jobs.pop(name)
-        job.close()
+        job.abandon()
         routes.finish(0.0)
 
     def _forget(self, name: str) -> None:
         """Its state and its logs."""
+        self._forgettable.discard(name)
         self._file(name).unlink(missing_ok=True)
         ours = (out_log(name), f"bad/{name}/", f"late/{name}/")
         for topic in self._logs.topics():
@@ -235,13 +271,13 @@ class Gateway:
     def _file(self, job: str) -> Path:
         return self.config.folder / "state" / f"{self._logs.folder(job).name}.json"
 
-    def _save(self) -> None:
-        store.save(self.config.folder, [job.assignment for job, _ in self._jobs.values()])
-
     def _observed(self, job: Job, routes: Routes) -> Observed:
         told = job.observed()
         more = {**told.more, "routes": routes.states(), "waiting_bytes": routes.lag}
-        return Observed.from_json(told.as_json() | {"more": more})
+        source = self._sources[job.assignment.reads[0].broker]
+        if told.state == "running" and not source.has(job.patterns):
+            return replace(told, state="starting", problem=source.state, more=more)
+        return replace(told, more=more)
 
     # ── brokers ────────────────────────────────────────────────────────────────────────────────
 
@@ -256,7 +292,8 @@ class Gateway:
     def _own(self) -> Sources:
         if self.config.broker.url is None:
             return OwnBroker(self.config, lambda: not self._full)
-        return self._other(broker_address(self.config), self._shared)
+        intake = self._shared.intake if self._shared else None
+        return self._other(broker_address(self.config), intake)
 
     def _other(self, url: str, shared: Intake | None) -> Sources:
         client = f"fogline-{self.config.gateway}-in"
@@ -277,11 +314,10 @@ class Gateway:
         name = self.config.gateway
         return tuple(place.topic.replace("{gateway}", name) for place in assignment.reads)
 
-    def _subscribe(self) -> None:
-        """To what the jobs read and nothing else; a broker that is away is told when it is back."""
+    def _want(self) -> None:
+        """What the jobs read and nothing else."""
         for broker, source in self._sources.items():
-            with contextlib.suppress(BrokerError):
-                source.want(self._patterns_at(broker))
+            source.want(self._patterns_at(broker))
 
     # ── care ───────────────────────────────────────────────────────────────────────────────────
 
@@ -311,6 +347,14 @@ class Gateway:
         for topic in self._logs.topics():
             if not topic.startswith("in/"):
                 enforce(self._logs.folder(topic), limits, time.time_ns() // 1000)
+
+
+def ledger_folder(config: GatewayConfig) -> Path:
+    return config.folder / "jobs"
+
+
+def connections_of(config: GatewayConfig) -> Connections:
+    return Connections(config.gateway, _tls(config), config.site_broker.login)
 
 
 def _tls(config: GatewayConfig) -> Tls | None:

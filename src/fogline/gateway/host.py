@@ -1,22 +1,23 @@
 """Many gateways in one process, with few threads: for trials, tests and measurements.
 
-They share the connection to the broker of the devices, those to sites, and a few working threads.
-Each has its own name, folder, logs and jobs. `{gateway}` in a topic that a job reads is its name.
-Under control, each also has its own connection to the control broker: a last will needs one.
+They share the connection to the broker of the devices, those to sites, that to the control broker,
+a few working threads, and the ledger of what they were told: what comes for many of them together
+is on disk at once. Each has its own name, folder, logs and jobs. `{gateway}` in a topic that a job
+reads is its name.
 """
 
 from __future__ import annotations
 
 import contextlib
 
-from fogline.broker import Tls
-from fogline.control import ControlledNode
+from fogline.broker import BrokerError, Tls
+from fogline.control import ControlledNodes
 from fogline.errors import FoglineError, UsageError
 from fogline.gateway.config import GatewayConfig
-from fogline.gateway.connections import Connections
 from fogline.gateway.control import controlled
-from fogline.gateway.gateway import Gateway
+from fogline.gateway.gateway import Gateway, Shared, connections_of, ledger_folder
 from fogline.gateway.intake import Intake
+from fogline.gateway.ledger import Ledger
 from fogline.gateway.scheduler import Scheduler
 from fogline.gateway.sources import broker_address
 
@@ -28,33 +29,40 @@ class Host:
         if config.broker.url is None:
             raise UsageError("many gateways share one broker", "set broker url")
         tls = Tls(ca=config.broker.ca) if config.broker.ca else None
-        self._config = config
-        self._scheduler = Scheduler(max(config.threads, 1))
-        self._connections = Connections(config.gateway, tls, config.site_broker.login)
-        self._intake = Intake(broker_address(config), f"fogline-{config.gateway}-in", tls)
-        self._nodes: list[ControlledNode] = []
+        self._shared = Shared(
+            Scheduler(max(config.threads, 1)),
+            Intake(broker_address(config), f"fogline-{config.gateway}-in", tls),
+            connections_of(config),
+            Ledger(ledger_folder(config)),
+        )
         self.gateways = [
-            Gateway(config.numbered(number + 1), self._scheduler, self._intake, self._connections)
-            for number in range(config.gateways)
+            Gateway(config.numbered(number + 1), self._shared) for number in range(config.gateways)
         ]
+        self._nodes: ControlledNodes | None = None
+        if config.control is not None:
+            self._nodes = controlled(self.gateways, config.control)
 
     def start(self) -> None:
-        self._scheduler.start()
+        self._shared.scheduler.start()
         for gateway in self.gateways:
             gateway.start()
-            if self._config.control is not None:
-                node = controlled(gateway, self._config.control)
-                self._nodes.append(node)
-                node.start()
-        self._scheduler.add(self._intake.step)
+        with contextlib.suppress(BrokerError):
+            self._shared.intake.settle()
+        self._shared.scheduler.add(self._shared.intake.step)
+        if self._nodes is not None:
+            self._nodes.start()
 
     def stop(self) -> None:
-        self._scheduler.remove(self._intake.step)
-        for node in self._nodes:
-            node.close()
+        shared = self._shared
+        shared.scheduler.remove(shared.intake.step)
+        if self._nodes is not None:
+            self._nodes.close()
         for gateway in self.gateways:
             with contextlib.suppress(FoglineError):
                 gateway.stop()
-        self._scheduler.stop()
-        self._intake.close()
-        self._connections.close()
+        shared.scheduler.stop()
+        shared.intake.close()
+        shared.connections.close()
+        with contextlib.suppress(FoglineError):
+            shared.ledger.commit()
+        shared.ledger.close()

@@ -24,10 +24,12 @@ class Input:
         self._journal = journal
         self._synced = 0
         self._needed = -1
+        self._number = 0
         self._end = LogReader(folder, skip_damage=True)
 
     def number(self) -> int:
-        return number_of(self.folder)
+        self._number = self._number or number_of(self.folder)
+        return self._number
 
     def reader(self) -> LogReader:
         return LogReader(self.folder, skip_damage=True)

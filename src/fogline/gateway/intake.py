@@ -42,6 +42,8 @@ class Intake:
         self._routes: dict[str, list[Target]] = {}
         self._wanted: set[str] = set()
         self._made: set[str] = set()
+        self._awaited: set[str] = set()
+        """Wanted since the last time somebody waited for subscriptions."""
         self._batch: Batch | None = None
         self._left: dict[Target, list[Record]] = {}
         self._recent = Recent(_REMEMBERED)
@@ -66,25 +68,37 @@ class Intake:
             target.log.close()
 
     def want(self, target: Target, patterns: Iterable[str]) -> None:
-        """From now on the target gets these; made at the broker before this returns, else raises
-        `BrokerError`, and then it is made as soon as that is there."""
+        """From now on the target is to get these; `settle` waits until they are made."""
         with self._guard:
             target.patterns = set(patterns)
             self._routes.clear()
-            self._wanted = {p for t in self._targets for p in t.patterns}
-        self._subscribe(_SUBSCRIBE_SECONDS)
+            before, self._wanted = self._wanted, {p for t in self._targets for p in t.patterns}
+            self._awaited |= self._wanted - before
+
+    def has(self, patterns: Iterable[str]) -> bool:
+        """Whether the broker knows that we want these."""
+        return self._made.issuperset(patterns)
+
+    def settle(self) -> None:
+        """What is wanted since the last time is made at the broker; else raises `BrokerError`, and
+        then it is made as soon as that is there."""
+        with self._guard:
+            awaited, self._awaited = self._awaited, set()
+        if awaited:
+            self._subscribe(_SUBSCRIBE_SECONDS)
 
     def _subscribe(self, seconds: float) -> None:
         with self._subscribing:
-            self._make_subscriptions(seconds)
+            for pattern in sorted(self._wanted - self._made):
+                self._broker.subscribe(pattern, timeout=seconds)
+                self._made.add(pattern)
 
-    def _make_subscriptions(self, seconds: float) -> None:
-        for pattern in sorted(self._wanted - self._made):
-            self._broker.subscribe(pattern, timeout=seconds)
-            self._made.add(pattern)
-        for pattern in sorted(self._made - self._wanted):
-            self._made.discard(pattern)
-            self._broker.unsubscribe(pattern, timeout=seconds)
+    def _unsubscribe(self, seconds: float) -> None:
+        """Under the same lock: who wants a pattern again waits, and then subscribes again."""
+        with self._subscribing:
+            for pattern in sorted(self._made - self._wanted):
+                self._made.discard(pattern)
+                self._broker.unsubscribe(pattern, timeout=seconds)
 
     def step(self) -> bool:
         """Stores what came; whether anything did."""
@@ -93,6 +107,7 @@ class Intake:
         try:
             if self._wanted != self._made:
                 self._subscribe(0.2)
+                self._unsubscribe(0.2)
             with self._guard:
                 return self._take()
         except BrokerError as error:

@@ -8,13 +8,16 @@ Three facts make it so:
   input's position behind what was consumed. So each log itself says up to which frame of the input
   it has everything: outputs of frames up to there are in it, of later ones none.
 - The checkpoint holds the chain's state at a position. It is written every now and then, whole or
-  not at all, and never ahead of the logs.
+  not at all, and never ahead of the logs. Before the first one there is what the job was told:
+  where it began, with which parameters.
 
-After a crash the job goes on from the checkpoint: it feeds the chain with the same frames again and
-drops what a log has already, by the end of the frame that gave it. New parameters count from a
-checkpoint on that is written before anything is computed with them, so replay uses the old ones for
-what was computed with the old ones. A flush has no place in the input; it is announced by a
-checkpoint that says where the output ends, so after a crash one sees whether it was written.
+After a crash the job goes on from there: it feeds the chain with the same frames again and drops
+what a log has already, by the end of the frame that gave it. New parameters count from a checkpoint
+on that is written before anything is computed with them, so replay uses the old ones for what was
+computed with the old ones. A flush has no place in the input; it is announced by a checkpoint that
+says where the output ends, so after a crash one sees whether it was written.
+
+A log is made when there is something to write into it: a job that has seen nothing has no files.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +35,7 @@ from fogline.gateway import checkpoint
 from fogline.gateway.chain import Chain, Results
 from fogline.gateway.checkpoint import Checkpoint
 from fogline.gateway.inputs import Input
+from fogline.gateway.ledger import Told
 from fogline.gateway.operators import Message
 from fogline.gateway.rejects import reject
 from fogline.log import Frame, LogFull, LogWriter, SiteLog
@@ -53,18 +58,18 @@ def make_chain(assignment: Assignment, parameters: Mapping[str, Any] | None = No
 
 
 class Job:
-    """One job at work, for one thread at a time. What it was told last is `assignment`."""
+    """One job at work, for one thread at a time."""
 
     def __init__(
         self,
-        assignment: Assignment,
+        told: Told,
         patterns: tuple[str, ...],
         source: Input,
         logs: SiteLog,
         file: Path,
     ) -> None:
-        """Goes on from its checkpoint; without one it begins at the end of the input."""
-        self.assignment = assignment
+        """Goes on from its checkpoint; without one it begins where it was told."""
+        self.told = told
         self.patterns = patterns
         self.said: deque[str] = deque(maxlen=_SAID)
         self._source = source
@@ -72,7 +77,6 @@ class Job:
         self._logs = logs
         self._file = file
         self._writers: dict[str, LogWriter] = {}
-        self._out = self._writer(out_log(assignment.job))
         self._pending: tuple[dict[str, list[bytes]], int] | None = None
         self._topics: dict[str, bool] = {}
         self._flush = False
@@ -81,7 +85,7 @@ class Job:
         try:
             self._restore()
         except BaseException:
-            self._close_files()
+            self.abandon()
             raise
         self._saved, self._saved_at = self.position, time.monotonic()
 
@@ -89,28 +93,28 @@ class Job:
 
     def _restore(self) -> None:
         known = checkpoint.load(self._file)
-        if known is None or known.computation != self.assignment.computation:
-            self.position = self._source.committed() if known is None else known.position
-            self._parameters = dict(self.assignment.parameters)
-            self._chain = make_chain(self.assignment)
-            self._source.sync(self.position)
-            self._save(flushing=False)
-            return
-        self.position = known.position
-        self._parameters = dict(known.parameters)
+        if known is not None and known.life != self.told.life:
+            known = None
+        self.position = known.position if known else self.told.begin
+        self._parameters = dict(known.parameters if known else self.told.parameters)
         self._chain = make_chain(self.assignment, self._parameters)
-        if known.state is not None:
+        if known is not None and known.state is not None:
             self._chain.restore(known.state)
-        for log in (bad_log, late_log):
-            name = log(self.assignment.job, self._chain.stream)
+        job, stream = self.assignment.job, self._chain.stream
+        for name in (out_log(job), bad_log(job, stream), late_log(job, stream)):
             if self._logs.folder(name).exists():
                 self._writer(name)
-        if known.flushing:
-            self._flush_now(written=self._out.position > known.out)
+        if known is not None and known.flushing:
+            self._flush_now(written=self._out_end > known.out)
+
+    @property
+    def assignment(self) -> Assignment:
+        """What it was told last."""
+        return self.told.assignment
 
     def update(self, assignment: Assignment) -> None:
         """The same computation with other parameters, routes or `running`: it goes on."""
-        self.assignment = assignment
+        self.told = replace(self.told, assignment=assignment)
 
     def flush(self) -> None:
         """What is held back is written out at the next step."""
@@ -125,6 +129,11 @@ class Job:
         return max(0, self._source.committed() - self.position)
 
     @property
+    def has_output(self) -> bool:
+        """Whether there is a log with what it gave."""
+        return out_log(self.assignment.job) in self._writers
+
+    @property
     def needed(self) -> int:
         """From where on the input is needed after a crash."""
         return self._saved
@@ -135,11 +144,13 @@ class Job:
         if not self._written():
             return False
         self.problem = ""
-        if self._flush or self._parameters != dict(self.assignment.parameters):
+        if self._flush:
             self._settle()
         if not self.assignment.running or self._source.committed() <= self.position:
             self._save_if_due(idle=True)
             return False
+        if self._parameters != dict(self.assignment.parameters):
+            self._settle()
         frames, end = self._read()
         self._pending = (self._computed(frames), max(end, self.position))
         self._written()
@@ -149,12 +160,13 @@ class Job:
     def close(self) -> None:
         """Ends; what was computed is kept, and the next start goes on here."""
         try:
-            if self._written():
+            if self._written() and self.position != self._saved:
                 self._save(flushing=False)
         finally:
-            self._close_files()
+            self.abandon()
 
-    def _close_files(self) -> None:
+    def abandon(self) -> None:
+        """Ends at once: nobody goes on here, or as after a crash."""
         for writer in self._writers.values():
             writer.close()
         self._reader.close()
@@ -162,7 +174,13 @@ class Job:
     @property
     def _past(self) -> int:
         """Up to where some log has what the input gave: before that, everything is replay."""
-        return max(writer.last_epoch(self._number) for writer in self._writers.values())
+        epochs = (writer.last_epoch(self._number) for writer in self._writers.values())
+        return max(epochs, default=-1)
+
+    @property
+    def _out_end(self) -> int:
+        out = self._writers.get(out_log(self.assignment.job))
+        return out.position if out is not None else 0
 
     def _read(self) -> tuple[list[Frame], int]:
         """The next frames; what is replay and what is new never together."""
@@ -260,9 +278,10 @@ class Job:
         self._chain.flush(results)
         try:
             if results.out and not written:
-                records = [(out_log(self.assignment.job), payload) for payload in results.out]
-                self._out.append(records, self._number, self.position)
-                self._out.commit()
+                log = out_log(self.assignment.job)
+                out = self._writer(log)
+                out.append([(log, payload) for payload in results.out], self._number, self.position)
+                out.commit()
         except BaseException:
             self._chain.restore(before)
             raise
@@ -276,11 +295,9 @@ class Job:
 
     def _save(self, flushing: bool) -> None:
         self._source.sync(self.position)
-        computation = self.assignment.computation
-        state, out = self._chain.state(), self._out.position
+        life, state, out = self.told.life, self._chain.state(), self._out_end
         checkpoint.store(
-            self._file,
-            Checkpoint(computation, self.position, out, flushing, self._parameters, state),
+            self._file, Checkpoint(life, self.position, out, flushing, self._parameters, state)
         )
         self._saved, self._saved_at = self.position, time.monotonic()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from fogline.broker import Broker, BrokerError
 from fogline.links.sender import Outlet, batched, renamed
@@ -17,43 +17,68 @@ _NOTE_SECONDS = 0.5
 
 
 class Routes:
-    """All routes of one job, for one thread at a time."""
+    """All routes of one job, for one thread at a time.
 
-    def __init__(self, logs: SiteLog, connect: Callable[[Route], Broker]) -> None:
+    A route is known by its index in the job. As long as the job has no output there is no log and
+    nothing to send, and so no position: a route without one, of a job that starts or is started
+    again, begins at the start of the log, because the log was made while the route was there.
+    """
+
+    def __init__(
+        self, assignment: Assignment, logs: SiteLog, connect: Callable[[Route], Broker]
+    ) -> None:
+        self._log = out_log(assignment.job)
         self._logs = logs
+        self._folder = logs.folder(self._log)
         self._connect = connect
+        self._routes = self._connected(assignment.routes)
         self._outlets: list[tuple[Route, Outlet]] = []
-        self._log = ""
         self._due = 0.0
 
-    def follow(self, assignment: Assignment, new: bool) -> None:
-        """Makes the routes those of the assignment. A route is known by its index: one that leads
-        elsewhere goes on where the old one stopped, an added one begins at the end of the log,
-        but at its start where the job is new."""
-        self._log = out_log(assignment.job)
-        old = {index: outlet for index, (_, outlet) in enumerate(self._outlets)}
+    def follow(self, assignment: Assignment) -> None:
+        """Makes the routes those of the assignment: one that leads elsewhere goes on where the old
+        one stopped, an added one begins at the end of the log."""
+        before, self._routes = self._routes, self._connected(assignment.routes)
+        if self._routes == before or not self._folder.exists():
+            return
+        if not self._outlets:
+            self._make(before, START)
+        self._make(self._routes, END)
+
+    def _connected(self, routes: Iterable[Route]) -> tuple[Route, ...]:
+        """The routes, and connections for them on their way."""
+        made = tuple(routes)
+        for route in made:
+            self._connect(route)
+        return made
+
+    def _make(self, routes: Iterable[Route], begin: str) -> None:
         kept = [route for route, _ in self._outlets]
+        old = {index: outlet for index, (_, outlet) in enumerate(self._outlets)}
         made = []
-        for index, route in enumerate(assignment.routes):
+        for index, route in enumerate(routes):
             if index < len(kept) and kept[index] == route:
                 made.append((route, old.pop(index)))
                 continue
             if index in old:
                 _let_go(old.pop(index))
-            made.append((route, self._outlet(index, route, START if new else END)))
+            made.append((route, self._outlet(index, route, begin)))
         for index, outlet in old.items():
             _let_go(outlet)
-            forget_reader(self._logs.folder(self._log), f"route-{index}")
+            forget_reader(self._folder, f"route-{index}")
         self._outlets = made
 
     def _outlet(self, index: int, route: Route, begin: str) -> Outlet:
-        folder = self._logs.folder(self._log)
-        pack = batched(folder, route.topic) if route.mode == LINK else renamed(route.topic)
+        pack = batched(self._folder, route.topic) if route.mode == LINK else renamed(route.topic)
         broker = self._connect(route)
         return Outlet(self._log, self._logs, broker, pack, f"route-{index}", begin)
 
-    def step(self) -> bool:
+    def step(self, has_output: bool) -> bool:
         """Sends what is there, without waiting; whether there was anything."""
+        if not has_output:
+            return False
+        if len(self._outlets) < len(self._routes):
+            self._make(self._routes, START)
         busy = [outlet.forward() for _, outlet in self._outlets]
         if time.monotonic() >= self._due:
             self._due = time.monotonic() + _NOTE_SECONDS
@@ -67,10 +92,16 @@ class Routes:
         return max((outlet.lag for _, outlet in self._outlets), default=0)
 
     def states(self) -> list[dict[str, object]]:
-        return [
-            {"topic": r.topic, "node": r.node, "state": o.state, "sent": o.messages, "lag": o.lag}
-            for r, o in self._outlets
-        ]
+        if len(self._outlets) == len(self._routes):
+            return [
+                _told(route, outlet.state, outlet.messages, outlet.lag)
+                for route, outlet in self._outlets
+            ]
+        return [_told(route, self._state(route)) for route in self._routes]
+
+    def _state(self, route: Route) -> str:
+        broker = self._connect(route)
+        return "running" if broker.connected else f"disconnected: {broker.problem}"
 
     def finish(self, seconds: float) -> None:
         """Waits a little for what is under way; what is not confirmed is sent again later."""
@@ -84,3 +115,7 @@ class Routes:
 def _let_go(outlet: Outlet) -> None:
     outlet.note()
     outlet.close()
+
+
+def _told(route: Route, state: str, sent: int = 0, lag: int = 0) -> dict[str, object]:
+    return {"topic": route.topic, "node": route.node, "state": state, "sent": sent, "lag": lag}

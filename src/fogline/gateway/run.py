@@ -30,7 +30,7 @@ def _run_one(config: GatewayConfig, stop: threading.Event) -> None:
     gateway = Gateway(config)
     gateway.start()
     try:
-        node = controlled(gateway, config.control) if config.control else None
+        node = controlled([gateway], config.control) if config.control else None
         if node is not None:
             node.start()
         shown = gateway.broker_url.rpartition("@")[2].removeprefix("mqtt://")

@@ -30,7 +30,13 @@ class Sources(Protocol):
     def start(self) -> None: ...
 
     def want(self, patterns: Iterable[str]) -> None:
-        """What comes on these topics from now on is kept."""
+        """What comes on these topics is to be kept."""
+
+    def settle(self) -> None:
+        """What is wanted since the last time is kept from now on, else raises `BrokerError`."""
+
+    def has(self, patterns: Iterable[str]) -> bool:
+        """Whether what comes on these topics is kept already."""
 
     def input(self) -> Input: ...
 
@@ -86,6 +92,12 @@ class OwnBroker:
 
     def want(self, patterns: Iterable[str]) -> None:
         """The journal has everything."""
+
+    def settle(self) -> None:
+        """Here too."""
+
+    def has(self, patterns: Iterable[str]) -> bool:
+        return True
 
     def input(self) -> Input:
         return self._input
@@ -154,6 +166,13 @@ class OtherBroker:
         assert self._intake is not None
         assert self._target is not None
         self._intake.want(self._target, patterns)
+
+    def settle(self) -> None:
+        assert self._intake is not None
+        self._intake.settle()
+
+    def has(self, patterns: Iterable[str]) -> bool:
+        return self._intake is not None and self._intake.has(patterns)
 
     def input(self) -> Input:
         return self._input

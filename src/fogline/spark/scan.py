@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 
 from fogline.errors import PlanError
 from fogline.model.streams import NUMBER
+from fogline.model.times import iso_micros
 from fogline.plan.expressions import Field
 from fogline.plan.operators import Scan
 from fogline.plan.partials import FRACTION
@@ -42,7 +44,24 @@ class Input:
     """The name under which the live sampling fraction is set; empty: everything is taken."""
     log: bool = False
     """`path` is the folder of a topic's log."""
+    since: int | None = None
+    """Records before this event time, in microseconds since 1970, are left out."""
+    until: int | None = None
+    """So are those at this time and after it."""
     options: Mapping[str, str] = field(default_factory=dict)
+
+    def within(self, options: Mapping[str, str]) -> dict[str, str]:
+        """These options of a source, with its filter made narrower by the times."""
+        bounds = ((">=", self.since), ("<", self.until))
+        terms: list[dict[str, Any]] = [
+            {"op": op, "column": _TIME, "value": iso_micros(time)}
+            for op, time in bounds
+            if time is not None
+        ]
+        if not terms:
+            return dict(options)
+        terms += [json.loads(options["filter"])] if "filter" in options else []
+        return {**options, "filter": json.dumps({"op": "and", "args": terms})}
 
 
 @dataclass(frozen=True)
@@ -113,7 +132,7 @@ def source_options(
     streaming: bool,
 ) -> dict[str, str]:
     """The options of the connector's source for one scan."""
-    options = stream_options(scan, columns, pushed, given.format)
+    options = given.within(stream_options(scan, columns, pushed, given.format))
     return options | input_options(spark, scan, given, streaming)
 
 

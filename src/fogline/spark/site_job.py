@@ -122,7 +122,7 @@ class SiteJob:
             streams = [s.stream for s in self._scans(query.name)]
             positions = query.needed() or [None] * len(streams)
             for stream, position in zip(streams, positions, strict=False):
-                if stream.provider == "mqtt":
+                if stream.in_log:
                     log = stream_log(stream)
                     lowest[log] = min(lowest.get(log, 1 << 62), position or 0)
         return lowest
@@ -206,7 +206,7 @@ def stream_input(spec: JobSpec, stream: StreamSource) -> Input:
         max_bytes=spec.max_bytes,
         rejects=spec.rejects,
     )
-    if stream.provider == "mqtt":
+    if stream.in_log:
         log = stream_log(stream)
         begin = {"start": str(spec.starts.get(log, 0))}
         return replace(common, path=spec.log_folder(log), log=True, options=begin)

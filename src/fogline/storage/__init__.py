@@ -3,6 +3,7 @@
 docs/design/store.md says what is kept where, and why a crash loses and doubles nothing.
 """
 
+from fogline.storage.changes import Changes
 from fogline.storage.errors import (
     BadQuery,
     BadValue,
@@ -25,6 +26,7 @@ __all__ = [
     "AGGREGATES",
     "BadQuery",
     "BadValue",
+    "Changes",
     "Description",
     "Feeder",
     "Insights",

@@ -8,6 +8,7 @@ is makes it step back for the whole batch.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,19 +18,23 @@ import pyarrow as pa
 import pyarrow.json
 
 from fogline.storage import times
-from fogline.storage.decode import Message, Source, decode
+from fogline.storage.decode import Message, Source, decode, split_lines
 from fogline.storage.errors import BadValue
-from fogline.storage.mapping import JSON, Decoded, Readings
+from fogline.storage.mapping import SENML, Decoded, Readings
 from fogline.storage.values import BATCH, batch, labels_text
 
 _FEW = 16
 _KINDS: dict[type, pa.DataType] = {str: pa.string(), int: pa.float64(), float: pa.float64()}
+_SAMPLES = 8
+_MOST_NAMES = 500
+"""A table has a place for every name in every record: with more it would get too large."""
+_NAME = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:')
 
 
 def decode_batch(source: Source, messages: Sequence[Message]) -> Decoded:
     """The values of messages; the same as `decode` gives, up to the order of different metrics."""
-    if isinstance(source, Readings) and source.format == JSON and len(messages) >= _FEW:
-        table = _by_columns(source, messages)
+    if isinstance(source, Readings) and source.format != SENML and len(messages) >= _FEW:
+        table = _by_columns(source, list(split_lines(source, messages)))
         if table is not None:
             return Decoded(table)
     return decode(source, messages)
@@ -51,34 +56,65 @@ def _by_columns(source: Readings, messages: Sequence[Message]) -> pa.Table | Non
 
 
 def _read(source: Readings, payloads: list[bytes]) -> pa.Table | None:
-    """The declared fields as columns, or nothing."""
+    """The declared fields, or all, as columns; or nothing."""
     data = b"\n".join(payloads)
-    schema = _schema(source, payloads[0])
-    if schema is None or data.count(b"\n") != len(payloads) - 1 or b"\\u0000" in data:
+    if data.count(b"\n") != len(payloads) - 1 or b"\\u0000" in data:
         return None
     try:
         data.decode()
-        table = pa.json.read_json(
-            pa.BufferReader(data),
-            pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
-            pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-        )
-    except (pa.ArrowException, UnicodeDecodeError):
-        return None
-    return table if len(table) == len(payloads) else None
-
-
-def _schema(source: Readings, payload: bytes) -> pa.Schema | None:
-    """The types that the first message has; others show when the rest is read."""
-    try:
-        first = json.loads(payload.decode())
+        schema = _schema_of_all(source, payloads) if source.takes_all else _schema(source, payloads)
     except (ValueError, RecursionError):
         return None
+    if schema is None:
+        return None
+    table = _parsed(data, schema, "error" if source.takes_all else "ignore")
+    if table is None and source.takes_all and len(set(_NAME.findall(data))) <= _MOST_NAMES:
+        table = _parsed(data, schema, "infer")
+    return table if table is not None and len(table) == len(payloads) else None
+
+
+def _parsed(data: bytes, schema: pa.Schema, unexpected: str) -> pa.Table | None:
+    try:
+        return pa.json.read_json(
+            pa.BufferReader(data),
+            pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
+        )
+    except pa.ArrowException:
+        return None
+
+
+def _schema(source: Readings, payloads: Sequence[bytes]) -> pa.Schema | None:
+    """The types that the first message has; others show when the rest is read."""
+    first = json.loads(payloads[0])
     if not isinstance(first, dict):
         return None
     kinds = {name: _KINDS.get(type(first.get(name)), pa.float64()) for name in source.fields}
     if source.value is not None:
         kinds[source.value] = _KINDS.get(type(first.get(source.value)), pa.float64())
+    return _with_names(source, first, kinds)
+
+
+def _schema_of_all(source: Readings, payloads: Sequence[bytes]) -> pa.Schema | None:
+    """The types of all fields that a few messages have; what else there is shows later."""
+    few = payloads[:: -(-len(payloads) // _SAMPLES)]
+    records = [json.loads(payload) for payload in few]
+    if not all(isinstance(record, dict) for record in records):
+        return None
+    known = _KINDS | {bool: pa.bool_()}
+    kinds = {
+        name: known[type(value)]
+        for record in records
+        for name, value in record.items()
+        if type(value) in known and name not in source.reserved
+    }
+    return _with_names(source, records[0], kinds)
+
+
+def _with_names(
+    source: Readings, first: dict[str, Any], kinds: dict[str, pa.DataType]
+) -> pa.Schema | None:
+    """With the fields that are time, entity, metric and labels, unless one has to be both."""
     if source.time is not None:
         kinds[source.time] = pa.int64() if type(first.get(source.time)) is int else pa.string()
     for name in (source.entity, source.metric, *source.labels):
@@ -132,11 +168,31 @@ def _values(
             return None
         metric = pa.compute.binary_join_element_wise(source.prefix, named, "")
         return _block(metric, entity, event_times, value, labels)
+    columns = _fields(source, read)
+    if columns is None:
+        return None
     blocks = []
-    for name in source.fields:
+    for name, column in columns.items():
         metric = _constant(source.prefix + name, len(read))
-        blocks.append(_block(metric, entity, event_times, read[name].combine_chunks(), labels))
+        blocks.append(_block(metric, entity, event_times, column, labels))
     return pa.concat_tables([BATCH.empty_table(), *blocks]).unify_dictionaries()
+
+
+def _fields(source: Readings, read: pa.Table) -> dict[str, Any] | None:
+    """The columns that hold values; nothing where Arrow took a text for a time."""
+    if not source.takes_all:
+        return {name: read[name].combine_chunks() for name in source.fields}
+    found = {}
+    for name in (name for name in read.column_names if name not in source.reserved):
+        column = read[name].combine_chunks()
+        kind = column.type
+        if pa.types.is_temporal(kind):
+            return None
+        if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+            column = column.cast(pa.float64(), safe=False)
+        if pa.types.is_string(column.type) or pa.types.is_floating(column.type):
+            found[name] = column
+    return found
 
 
 def _block(

@@ -10,7 +10,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fogline.storage import times
-from fogline.storage.mapping import SENML, Decoded, Insights, Readings, Rows, as_labels, scalar
+from fogline.storage.mapping import (
+    NDJSON,
+    SENML,
+    Decoded,
+    Insights,
+    Readings,
+    Rows,
+    as_labels,
+    scalar,
+)
 
 Message = tuple[str, bytes, int]
 """Topic, payload, arrival in microseconds."""
@@ -20,7 +29,7 @@ Source = Readings | Insights
 def decode(source: Source, messages: Iterable[Message]) -> Decoded:
     """The values of messages, in their order."""
     rows = Rows()
-    for topic, payload, arrival in messages:
+    for topic, payload, arrival in split_lines(source, messages):
         try:
             records = list(_records(payload))
         except (ValueError, RecursionError):
@@ -35,6 +44,18 @@ def decode(source: Source, messages: Iterable[Message]) -> Decoded:
             for record in records:
                 _reading(source, record, topic, arrival, rows)
     return rows.decoded()
+
+
+def split_lines(source: Source, messages: Iterable[Message]) -> Iterable[Message]:
+    """Messages with one record or list each; ndjson may have several lines in one."""
+    if isinstance(source, Insights) or source.format != NDJSON:
+        return messages
+    return [
+        (topic, line, arrival)
+        for topic, payload, arrival in messages
+        for line in payload.split(b"\n")
+        if line.strip() or line == payload
+    ]
 
 
 def _records(payload: bytes) -> Iterator[dict[str, Any]]:
@@ -60,10 +81,19 @@ def _reading(
         named = None if metric is None else source.prefix + metric
         rows.add(named, entity, time, record.get(source.value), labels)
         return
-    for name in source.fields:
+    for name in _scalars(source, record) if source.takes_all else source.fields:
         value = record.get(name)
         if value is not None:
             rows.add(source.prefix + name, entity, time, value, labels)
+
+
+def _scalars(source: Readings, record: dict[str, Any]) -> list[str]:
+    reserved = source.reserved
+    return [
+        name
+        for name, value in record.items()
+        if isinstance(value, str | int | float) and name not in reserved
+    ]
 
 
 def _senml(

@@ -36,9 +36,22 @@ def write(path: Path, table: pa.Table, arrived: tuple[int, int]) -> DataFile:
         path.unlink(missing_ok=True)
         raise
     times = micros(table["time"])
+    seqs = whole(table["seq"]).to_numpy()
     size = path.stat().st_size
     first, last = int(times.min()), int(times.max())
-    return DataFile(path.name, len(table), size, first, last, *arrived)
+    numbers = int(seqs.min()), int(seqs.max())
+    return DataFile(path.name, len(table), size, first, last, *arrived, *numbers)
+
+
+def seqs_of(path: Path) -> tuple[int, int]:
+    """The lowest and highest `seq` of a file, from its statistics. Raises `StoreDamaged`."""
+    try:
+        about = pq.read_metadata(path)
+    except (OSError, pa.ArrowException) as error:
+        raise StoreDamaged(path, str(error).splitlines()[0]) from error
+    column = about.schema.names.index("seq")
+    groups = [about.row_group(i).column(column).statistics for i in range(about.num_row_groups)]
+    return min(group.min for group in groups), max(group.max for group in groups)
 
 
 def _write(path: Path, table: pa.Table) -> None:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fogline.storage import files, manifest
 from fogline.storage.errors import BadValue, StoreError, StoreFull
-from fogline.storage.manifest import DataFile, Manifest
-from fogline.storage.values import joined, numbered
+from fogline.storage.manifest import UNKNOWN, DataFile, Manifest
+from fogline.storage.values import joined, numbered, whole
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class History:
         self._data = data
         self._manifest = manifest.load(folder)
         files.remove_strays(data, self._manifest.files)
+        self._manifest = _with_seqs(self._manifest, data)
         self._next_file = self._manifest.next_file
         self._next_seq = self._manifest.next_seq
         self._positions = dict(self._manifest.positions)
@@ -102,14 +105,61 @@ class History:
         """Up to where a log is on disk here; retention must keep what is behind."""
         return self._manifest.positions.get(log, 0)
 
+    def positions(self, prefix: str) -> dict[str, int]:
+        """Of every log whose name begins so."""
+        with self._guard:
+            return {log: at for log, at in self._positions.items() if log.startswith(prefix)}
+
+    def reserve(self, log: str, numbers: int) -> int:
+        """Numbers that the store will give to nothing; the first one becomes the log's position."""
+        with self._guard:
+            first = self._next_seq
+            self._next_seq += numbers
+            self._positions[log] = first
+            return first
+
+    def forget(self, log: str) -> None:
+        """Its position is 0 again."""
+        with self._guard:
+            self._positions.pop(log, None)
+
+    @property
+    def last_seq(self) -> int:
+        """The highest number given or reserved so far, -1 for none."""
+        return self._next_seq - 1
+
+    def unknown(self, table: pa.Table) -> pa.Table:
+        """The rows of a numbered table whose numbers are not in the history yet."""
+        numbers = whole(table["seq"]).to_numpy()
+        if not len(numbers):
+            return table
+        first, last = numbers.min(), numbers.max()
+        known = np.zeros(len(numbers), bool)
+        with self.view() as view:
+            for file in view.manifest.files:
+                if file.seq_first <= last and file.seq_last >= first:
+                    held = files.read(self._data / file.name, ["seq"])["seq"]
+                    known |= np.isin(numbers, held.to_numpy())
+            for item in view.waiting:
+                known |= np.isin(numbers, item.table["seq"].to_numpy())
+        return table.filter(pa.array(~known)) if known.any() else table
+
     def ingest(self, table: pa.Table, arrival: int, log: str = "", position: int = 0) -> None:
-        """Adds a batch, visible at once, and notes that the log has been read up to `position`."""
+        """Adds a batch, visible at once, and notes that the log has been read up to `position`.
+
+        Rows that have numbers keep them; others get the next ones.
+        """
         with self._guard:
             if log and position < self._positions.get(log, 0):
                 raise BadValue(f"the log {log} was already read beyond {position}")
             if len(table):
-                self._waiting += (Recent(numbered(table, self._next_seq), arrival),)
-                self._next_seq += len(table)
+                last = self._next_seq + len(table) - 1
+                if "seq" in table.column_names:
+                    last = pc.max(table["seq"]).as_py()
+                else:
+                    table = numbered(table, self._next_seq)
+                self._waiting += (Recent(table, arrival),)
+                self._next_seq = max(self._next_seq, last + 1)
                 self._waiting_rows += len(table)
             if log:
                 self._positions[log] = position
@@ -195,6 +245,17 @@ class History:
             self._doomed &= held
         for name in free:
             (self._data / name).unlink(missing_ok=True)
+
+
+def _with_seqs(known: Manifest, data: Path) -> Manifest:
+    """The manifest with what an older one does not tell."""
+    listed = []
+    for file in known.files:
+        if file.seq_last == UNKNOWN:
+            first, last = files.seqs_of(data / file.name)
+            file = replace(file, seq_first=first, seq_last=last)
+        listed.append(file)
+    return replace(known, files=tuple(listed))
 
 
 @contextmanager

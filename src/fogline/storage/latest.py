@@ -57,6 +57,8 @@ class Latest:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._guard = threading.Lock()
+        self.incomplete = False
+        """Whether values were given up because there was no room for them."""
         self._clear()
 
     def __len__(self) -> int:
@@ -186,6 +188,7 @@ class Latest:
 
     def _shrink(self) -> None:
         """Gives up a quarter of the values, those that were not renewed for longest."""
+        self.incomplete = True
         oldest = np.lexsort((self._times, self._arrivals))
         self._rebuild(np.sort(oldest[len(oldest) // 4 + 1 :]))
 

@@ -16,12 +16,18 @@ from fogline.log import disk
 from fogline.storage.errors import StoreDamaged
 
 NAME = "manifest"
-_VERSION = 1
+_VERSION = 2
+_READABLE = (1, _VERSION)
+UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A data file: event times `first` to `last`, arrivals `arrived` to `arrived_last`."""
+    """A data file: event times `first` to `last`, arrivals `arrived` to `arrived_last`.
+
+    `seq_first` and `seq_last` are the lowest and highest `seq`; a manifest of version 1 does not
+    tell them.
+    """
 
     name: str
     rows: int
@@ -30,6 +36,8 @@ class DataFile:
     last: int
     arrived: int
     arrived_last: int
+    seq_first: int = UNKNOWN
+    seq_last: int = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,8 @@ class Manifest:
     positions: Mapping[str, int] = field(default_factory=dict)
     next_file: int = 0
     next_seq: int = 0
+    version: int = _VERSION
+    """Of the file this was read from."""
 
     @property
     def bytes(self) -> int:
@@ -98,7 +108,8 @@ def store(folder: Path, manifest: Manifest) -> None:
 
 
 def _decoded(data: dict[str, object]) -> Manifest:
-    if data["version"] != _VERSION:
+    version = data["version"]
+    if not isinstance(version, int) or version not in _READABLE:
         raise ValueError("another version")
     files, positions = data["files"], data["positions"]
     next_file, next_seq = data["next_file"], data["next_seq"]
@@ -106,4 +117,5 @@ def _decoded(data: dict[str, object]) -> Manifest:
         raise TypeError("not a manifest")
     if not isinstance(next_file, int) or not isinstance(next_seq, int):
         raise TypeError("not a manifest")
-    return Manifest(tuple(DataFile(**file) for file in files), positions, next_file, next_seq)
+    listed = tuple(DataFile(**file) for file in files)
+    return Manifest(listed, positions, next_file, next_seq, version)

@@ -18,12 +18,15 @@ from fogline.storage.times import NO_TIME
 from fogline.storage.values import BATCH, LABEL_BYTES, NAME_BYTES, TEXT_BYTES, batch, labels_text
 
 JSON = "json"
+NDJSON = "ndjson"
 SENML = "senml"
+FORMATS = (JSON, NDJSON, SENML)
 
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Readings of devices. Each of `fields` becomes the metric `prefix` + its name.
+    """Readings of devices. Each of `fields` becomes the metric `prefix` + its name; without them
+    every number, truth value and text of a record does that is not its time, entity or a label.
 
     Where a record names its metric itself, `metric` and `value` are the fields with name and value
     instead. Without `entity` the topic is the entity, without `time` the arrival is the time. SenML
@@ -40,12 +43,22 @@ class Readings:
     prefix: str = ""
 
     def __post_init__(self) -> None:
-        if self.format not in (JSON, SENML):
-            raise UsageError(f"readings are {JSON} or {SENML}, not {self.format!r:.80}")
+        if self.format not in FORMATS:
+            raise UsageError(f"readings are {', '.join(FORMATS)}, not {self.format!r:.80}")
         if (self.metric is None) != (self.value is None):
             raise UsageError("metric and value are named together or not at all")
-        if self.format == JSON and bool(self.fields) == (self.metric is not None):
-            raise UsageError("json readings need fields, or metric and value")
+        if self.fields and self.metric is not None:
+            raise UsageError("readings have fields, or metric and value, not both")
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether a record's own fields say which metrics there are."""
+        return not self.fields and self.metric is None
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """Fields that are no metrics where all others are."""
+        return frozenset(name for name in (self.time, self.entity, *self.labels) if name)
 
 
 @dataclass(frozen=True, slots=True)

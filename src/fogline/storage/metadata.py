@@ -102,6 +102,12 @@ class MetadataStore:
         rows = self._database.ask(query, (since, limit))
         return [_decoded(row) for row in rows], rows[-1][6] if rows else since
 
+    @property
+    def version(self) -> int:
+        """The `since` behind the last change: another number means that there are changes."""
+        found = self._database.ask("SELECT coalesce(max(change), 0) FROM metadata")
+        return int(found[0][0])
+
     def merge(self, items: Iterable[Metadata]) -> int:
         """Takes over what is newer than what is known; returns how many that were."""
         taken = 0

@@ -17,10 +17,20 @@ from fogline.storage.cursor import Cursor, decode
 from fogline.storage.errors import BadQuery, QueryLimit
 from fogline.storage.history import History, View
 from fogline.storage.limits import StoreLimits
+from fogline.storage.names import Pattern
 from fogline.storage.selection import Selection
-from fogline.storage.values import BATCH, SCHEMA, Value, micros, to_values
+from fogline.storage.values import (
+    BATCH,
+    END_TIME,
+    FIRST_TIME,
+    SCHEMA,
+    Value,
+    micros,
+    to_values,
+)
 
 DEFAULT_ROWS = 10_000
+Patterns = tuple[Pattern, ...] | None
 
 # What an aggregate is called, and how DuckDB computes it. NaN is greater than every number.
 AGGREGATES = {
@@ -69,16 +79,24 @@ class Queries:
         descending: bool = False,
     ) -> Page:
         """Values in the order of time. Raises `BadQuery` and `QueryLimit`."""
-        if not 0 < limit <= self._limits.rows:
-            raise BadQuery(f"a page has 1 to {self._limits.rows} values, not {limit}")
+        self._check_rows(limit)
         after = decode(cursor, selection, descending) if cursor is not None else None
-        direction = "DESC" if descending else "ASC"
-        tail = f"ORDER BY time {direction}, seq {direction} LIMIT {limit + 1}"
-        extra, values = _behind(after, descending)
-        table = self._ask(selection, f"SELECT {_COLUMNS} FROM values {extra} {tail}", values)
+        table = self._rows(selection, limit + 1, after, descending)
         page = table.slice(0, limit)
         more = _last(page).encode(selection, descending) if len(table) > limit else None
         return Page(page.select(BATCH.names), more)
+
+    def rows(
+        self,
+        selection: Selection,
+        limit: int = DEFAULT_ROWS,
+        after: tuple[int, int] | None = None,
+        descending: bool = False,
+    ) -> pa.Table:
+        """The first values behind a time and `seq`, with their `seq`. Raises as `range` does."""
+        self._check_rows(limit)
+        place = None if after is None else Cursor(*after)
+        return self._rows(selection, limit, place, descending)
 
     def aggregate(
         self, selection: Selection, bucket: int, functions: Sequence[str], descending: bool = False
@@ -99,6 +117,39 @@ class Queries:
         if len(table) > self._limits.rows:
             raise QueryLimit(f"the answer has more than {self._limits.rows} rows", "ask for less")
         return table
+
+    def changes(
+        self, files: Sequence[str], numbers: tuple[int, int], metrics: Patterns, limit: int
+    ) -> pa.Table:
+        """The first `limit` values of these files whose `seq` is in between, by `seq`."""
+        self._check_rows(limit - 1)
+        where, values = Selection(metrics, None, FIRST_TIME, END_TIME).where()
+        text = (
+            f"SELECT {_COLUMNS} FROM read_parquet(?) "
+            f"WHERE seq > ? AND seq < ? AND {where} ORDER BY seq LIMIT {limit}"
+        )
+        return self.run(text, [list(files), *numbers, *values])
+
+    def run(self, text: str, values: list[object]) -> pa.Table:
+        """The answer to a statement of ours. Raises `QueryLimit`."""
+        connection = self._database.cursor()
+        try:
+            with engine.limited(connection, self._limits):
+                return connection.execute(text, values).to_arrow_table()
+        finally:
+            connection.close()
+
+    def _check_rows(self, limit: int) -> None:
+        if not 0 < limit <= self._limits.rows:
+            raise BadQuery(f"a page has 1 to {self._limits.rows} values, not {limit}")
+
+    def _rows(
+        self, selection: Selection, limit: int, after: Cursor | None, descending: bool
+    ) -> pa.Table:
+        direction = "DESC" if descending else "ASC"
+        tail = f"ORDER BY time {direction}, seq {direction} LIMIT {limit}"
+        extra, values = _behind(after, descending)
+        return self._ask(selection, f"SELECT {_COLUMNS} FROM values {extra} {tail}", values)
 
     def _ask(self, selection: Selection, text: str, values: list[object]) -> pa.Table:
         connection = self._database.cursor()

@@ -13,11 +13,15 @@ import pyarrow as pa
 from fogline.errors import FoglineError
 from fogline.log import LogBusy
 from fogline.log.lock import WriterLock
+from fogline.storage import manifest
+from fogline.storage.changes import Changes, Following
 from fogline.storage.database import Database
 from fogline.storage.errors import StoreBusy
 from fogline.storage.history import History
+from fogline.storage.identity import store_id
 from fogline.storage.latest import Latest
 from fogline.storage.limits import QueryLimits, StoreLimits
+from fogline.storage.listing import Listing
 from fogline.storage.metadata import MetadataStore
 from fogline.storage.names import parse_all
 from fogline.storage.query import AGGREGATES, DEFAULT_ROWS, Page, Queries
@@ -61,8 +65,12 @@ class SiteStore:
         site: str = "",
         limits: StoreLimits | None = None,
         clock: Callable[[], int] = now_us,
+        metadata: MetadataStore | None = None,
     ) -> None:
-        """Recovers what is there. Raises `StoreBusy` and `StoreDamaged`."""
+        """Recovers what is there. Raises `StoreBusy` and `StoreDamaged`.
+
+        A store that holds a copy of another site's values is given this site's metadata.
+        """
         self.limits = limits or StoreLimits()
         self._clock = clock
         folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +79,7 @@ class SiteStore:
         except LogBusy as error:
             raise StoreBusy(f"the store {folder} is in use", "only one may open it") from error
         try:
-            self._open(folder, site)
+            self._open(folder, site, metadata)
         except BaseException:
             self._lock.close()
             raise
@@ -101,10 +109,15 @@ class SiteStore:
     def ingest(self, table: pa.Table, log: str = "", position: int = 0) -> None:
         """Takes a batch (`values.batch`), visible at once; with a log, up to a position of it.
 
+        One that has numbers (`values.with_seq`) keeps them; rows whose number is there already are
+        left out, so that it may be taken twice.
+
         It survives a crash from the next flush on; what a log fed is read again until then. Raises
         `StoreFull` when too much waits and cannot be written; nothing of the batch is taken then.
         """
         with self._intake:
+            if "seq" in table.column_names:
+                table = self._history.unknown(table)
             if self._history.waiting_rows + len(table) > self.limits.wait_rows:
                 self._history.flush()
             arrival = self._clock()
@@ -118,6 +131,23 @@ class SiteStore:
     def committed(self, log: str) -> int:
         """Up to where a log is on disk here."""
         return self._history.committed(log)
+
+    def positions(self, prefix: str) -> dict[str, int]:
+        """Up to where logs whose names begin so have been taken."""
+        return self._history.positions(prefix)
+
+    def reserve(self, log: str, numbers: int) -> int:
+        """So many numbers for values that bring their own; the first, kept as a position."""
+        return self._history.reserve(log, numbers)
+
+    def forget(self, log: str) -> None:
+        """The position of a log is 0 again."""
+        self._history.forget(log)
+
+    @property
+    def last_seq(self) -> int:
+        """The highest number of a value so far, on disk or not; -1 for none."""
+        return self._history.last_seq
 
     def latest(self, metrics: Names = None, entities: Names = None) -> pa.Table:
         """The newest values as a batch; names may be prefixes (`cpu_%`), nothing means all."""
@@ -137,6 +167,33 @@ class SiteStore:
         """Values from `start` up to, not including, `end`, by time and then arrival."""
         selection = Selection.of(metrics, entities, start, end)
         return self._queries.range(selection, limit, cursor, descending)
+
+    def rows(
+        self,
+        metrics: Names = None,
+        entities: Names = None,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        limit: int = DEFAULT_ROWS,
+        after: tuple[int, int] | None = None,
+        descending: bool = False,
+    ) -> pa.Table:
+        """As `range`, from behind a time and `seq`; the values have their `seq`."""
+        selection = Selection.of(metrics, entities, start, end)
+        return self._queries.rows(selection, limit, after, descending)
+
+    def changes(self, after: int = -1, metrics: Names = None, limit: int = DEFAULT_ROWS) -> Changes:
+        """Values on disk in the order in which they came, from behind a `seq`."""
+        return self._following.page(after, parse_all(metrics), limit)
+
+    def metrics(self, prefix: str = "") -> pa.Table:
+        """Columns `metric` and `entity`, each pair once, of metrics that begin so."""
+        return self._listing.pairs(prefix)
+
+    def metric_sizes(self) -> dict[str, int]:
+        """An estimate of the bytes on disk by metric, half a minute old at most."""
+        return self._listing.sizes()
 
     def aggregate(
         self,
@@ -177,27 +234,31 @@ class SiteStore:
                 self._history.merge(merged)
 
     def state(self) -> StoreState:
-        manifest = self._history.manifest
+        known = self._history.manifest
         problem = self._upkeep.problem
         return StoreState(
             latest=len(self._latest),
             latest_bytes=self._latest.bytes,
-            rows=manifest.rows,
+            rows=known.rows,
             waiting=self._history.waiting_rows,
-            files=len(manifest.files),
-            disk_bytes=manifest.bytes,
+            files=len(known.files),
+            disk_bytes=known.bytes,
             problem=problem.message if isinstance(problem, FoglineError) else None,
         )
 
-    def _open(self, folder: Path, site: str) -> None:
+    def _open(self, folder: Path, site: str, metadata: MetadataStore | None) -> None:
         self._history = History(folder)
+        had_one = (folder / manifest.NAME).exists() and self._history.manifest.version > 1
+        self.id = store_id(folder, may_make=not had_one)
         self._latest = Latest(self.limits.latest_bytes)
         for table, arrival in self._history.newest():
             self._latest.apply(table, arrival)
         self._queries = Queries(self._history, self.limits)
         self._sql = SqlProcess(self.limits.threads)
         self._databases = Database(folder / "tables.db"), Database(None)
-        self.metadata = MetadataStore(self._databases[0], site)
+        self._following = Following(self._history, self._queries, self._clock)
+        self._listing = Listing(self._history, self._latest, self._queries)
+        self.metadata = metadata or MetadataStore(self._databases[0], site)
         self.spaces = Spaces(*self._databases)
         self._upkeep = Upkeep(self.maintain, UPKEEP_SECONDS)
         self._intake = threading.Lock()

@@ -130,6 +130,21 @@ def check(table: pa.Table) -> None:
         raise BadValue("a value is a number or a text, not both and not none")
 
 
+def with_seq(table: pa.Table) -> pa.Table:
+    """A checked table with the schema of the store from one that has its columns, `seq` included.
+
+    Raises `BadValue` for whatever is no such table; for what came from elsewhere.
+    """
+    try:
+        given = batch(*(table[name] for name in BATCH.names))
+        seqs = _one(table["seq"], pa.int64())
+    except (KeyError, pa.ArrowException) as error:
+        raise BadValue(f"these columns are no values: {error}") from error
+    if seqs.null_count or (len(seqs) and pc.min(seqs).as_py() < 0):
+        raise BadValue("a value has no number, or one below 0")
+    return given.append_column(SCHEMA.field("seq"), seqs)
+
+
 def numbered(table: pa.Table, first: int) -> pa.Table:
     """The batch with the sequence numbers `first`, `first` + 1, …"""
     numbers = np.arange(first, first + len(table), dtype=np.int64)

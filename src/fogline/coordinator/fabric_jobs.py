@@ -1,0 +1,62 @@
+"""Which stored values the running queries read: of which metrics, of which nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from fogline.coordinator.store_reports import Metrics, Report, matches
+from fogline.errors import QueryError
+from fogline.language.parser import parse
+from fogline.model.jobs import Job, Query
+from fogline.model.question import METRIC, NODE, declared
+
+FABRIC = "storageFabric"
+
+
+@dataclass(frozen=True, slots=True)
+class FabricStream:
+    """A stream over stored values: which metrics of which nodes; None means all."""
+
+    name: str
+    metrics: Metrics = None
+    nodes: Metrics = None
+
+    def reads(self, origin: str, report: Report) -> bool:
+        if self.nodes is not None and not any(matches(node, origin) for node in self.nodes):
+            return False
+        return report.has(self.metrics)
+
+
+@dataclass(frozen=True, slots=True)
+class FabricJob:
+    """A running query over stored values, and the node it runs at."""
+
+    name: str
+    node: str
+    streams: tuple[FabricStream, ...]
+
+
+def fabric_job(job: Job, node: str) -> FabricJob | None:
+    """None for a job that does not run or reads no stored values."""
+    if not job.running or not isinstance(job.work, Query):
+        return None
+    streams = fabric_streams(job.work.text)
+    return FabricJob(job.name, node, streams) if streams else None
+
+
+@lru_cache(maxsize=1024)
+def fabric_streams(text: str) -> tuple[FabricStream, ...]:
+    if FABRIC not in text:
+        return ()
+    try:
+        streams = parse(text).streams
+    except QueryError:
+        return ()
+    found = []
+    for stream in streams:
+        if stream.provider.name == FABRIC:
+            given = (stream.provider.get(METRIC), stream.provider.get(NODE))
+            named = (None if value is None else (declared(str(value)),) for value in given)
+            found.append(FabricStream(stream.name, *named))
+    return tuple(found)

@@ -1,0 +1,91 @@
+"""Where to ask for a node's values: the node itself, or copies of them. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fogline.fabric.seen import CopyInfo, Seen
+from fogline.storage.names import Pattern
+
+Metrics = Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Values are asked for at a node; `copy` says which of its copies, nothing its own values."""
+
+    at: str
+    copy: CopyInfo | None = None
+    partial: bool = False
+    """The copy does not hold all that is asked for."""
+
+
+def routes(
+    node: str,
+    here: str,
+    seen: Mapping[str, Seen],
+    own_copies: Mapping[str, CopyInfo],
+    metrics: Metrics,
+    fresh_since: int | None = None,
+) -> list[Route]:
+    """What to try for a node's values, the best first.
+
+    That is the node itself, unless it is known to be away, then the copies: those that hold all
+    metrics asked for before others, the most up to date first. With `fresh_since`, copies that are
+    complete up to then come with the node itself, the nearest of all first.
+    """
+    copies = _copies(node, here, seen, own_copies, metrics)
+    itself = seen[node].can_be_asked
+    first = [Route(node)] if itself else []
+    if fresh_since is not None:
+        fresh = [r for r in copies if not r.partial and _until(r) >= fresh_since]
+        first = sorted([*first, *fresh], key=lambda route: _distance(route, here, seen))
+    return [*first, *(route for route in copies if route not in first)]
+
+
+def covers(held: Metrics, asked: Metrics) -> bool:
+    """Whether everything that is asked for is among what is held; prefixes as in questions."""
+    if held is None:
+        return True
+    if asked is None:
+        return False
+    patterns = [Pattern.parse(name) for name in held]
+    exact = {pattern.text for pattern in patterns if not pattern.is_prefix}
+    prefixes = tuple(pattern.text for pattern in patterns if pattern.is_prefix)
+    wanted = [Pattern.parse(name) for name in asked]
+    return all(
+        one.text.startswith(prefixes) or (not one.is_prefix and one.text in exact) for one in wanted
+    )
+
+
+def _copies(
+    node: str,
+    here: str,
+    seen: Mapping[str, Seen],
+    own_copies: Mapping[str, CopyInfo],
+    metrics: Metrics,
+) -> list[Route]:
+    held = {
+        at: other.told.copies[node]
+        for at, other in seen.items()
+        if at != node and other.can_be_asked and node in other.told.copies
+    }
+    if node in own_copies:
+        held[here] = own_copies[node]
+    found = [Route(at, copy, not covers(copy.metrics, metrics)) for at, copy in held.items()]
+    return sorted(found, key=lambda r: (r.partial, -_until(r), _distance(r, here, seen), r.at))
+
+
+def _until(route: Route) -> int:
+    until = route.copy.until if route.copy else None
+    return -1 if until is None else until
+
+
+def _distance(route: Route, here: str, seen: Mapping[str, Seen]) -> float:
+    """Milliseconds; an unknown way is longer than every known one, a copy is no nearer than its
+    origin where both are as near."""
+    if route.at == here:
+        return -1.0
+    latency = seen[route.at].latency_ms
+    return float("inf") if latency is None else latency

@@ -1,0 +1,247 @@
+"""All nodes as one: whichever node is asked, the answer is the same."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import fogline
+from fogline.fabric import merge, tables
+from fogline.fabric.asking import Aggregate, Answers, Names, Place, Range, Whole
+from fogline.fabric.births import Births
+from fogline.fabric.choice import Route
+from fogline.fabric.clients import Clients
+from fogline.fabric.copies import Copies
+from fogline.fabric.directory import Directory
+from fogline.fabric.errors import NodeAway
+from fogline.fabric.exchange import Exchange
+from fogline.fabric.gather import Gather
+from fogline.fabric.health import Health
+from fogline.fabric.options import FabricOptions
+from fogline.fabric.own import StoreAnswers
+from fogline.fabric.restore import Restore
+from fogline.fabric.seen import CopyInfo, Seen, Told
+from fogline.fabric.sources import NodeChanges, OwnChanges
+from fogline.storage import Changes, SiteStore
+from fogline.storage.errors import QueryLimit, StoreError
+from fogline.storage.store import now_us
+
+SECOND_US = 1_000_000
+
+_say = logging.getLogger(__name__)
+
+
+class Fabric:
+    """This node's part in the fabric: `start` once, then everything from any thread, then `close`.
+
+    The store is the caller's: it is open before, and closed after.
+    """
+
+    def __init__(
+        self,
+        site: str,
+        store: SiteStore,
+        folder: Path,
+        secret: str,
+        options: FabricOptions | None = None,
+    ) -> None:
+        """Raises `UsageError` when the control broker's address is none."""
+        options = options or FabricOptions()
+        folder.mkdir(parents=True, exist_ok=True)
+        self.site = site
+        self._store = store
+        self._directory = Directory(site, folder)
+        self._health = Health(self._directory.nodes)
+        self._clients = Clients(secret, options)
+        self._copies = Copies(site, store, folder, self._clients, self._health, options)
+        self._restore = Restore(site, store, self._clients, options)
+        self._exchange = Exchange(store, self._clients, self._health, options, self._restore.look)
+        self._births = Births(self._directory, options) if options.control else None
+        self._gather = Gather(site, StoreAnswers(store), self, options.threads)
+
+    def start(self) -> None:
+        self._copies.start()
+        self._restore.start()
+        self._exchange.start()
+        if self._births is not None:
+            self._births.start()
+
+    def close(self) -> None:
+        if self._births is not None:
+            self._births.close()
+        self._gather.close()
+        self._exchange.stop()
+        self._clients.close()
+        self._exchange.close()
+        self._restore.close()
+        self._copies.close()
+
+    def set_nodes(self, nodes: Mapping[str, str]) -> None:
+        """The other nodes that the configuration names. One that it named before is forgotten."""
+        for name in self._directory.configure(nodes):
+            _say.warning("no node %r at %r: its name or address cannot be", name, nodes[name])
+
+    # ── questions ────────────────────────────────────────────────────────────────────────────────
+
+    def latest(self, names: Names, stale: float = 0.0) -> Whole:
+        found = self._gather.all(
+            lambda _, answers: answers.latest(names), names.metrics, _since(stale)
+        )
+        return Whole(merge.by_names(_plain(found.tables), tables.LATEST), found.nodes)
+
+    def range(self, question: Range, places: Mapping[str, Place], stale: float = 0.0) -> Whole:
+        found = self._gather.all(
+            lambda node, answers: answers.range(question, places.get(node)),
+            question.names.metrics,
+            _since(stale),
+        )
+        rows = _plain(found.tables)
+        table, taken = merge.page(rows, tables.ROWS, question.limit, question.descending)
+        more = any(len(part) >= question.limit for part in rows.values())
+        more |= sum(map(len, rows.values())) > len(table)
+        return Whole(table, found.nodes, {**places, **taken} if more else None)
+
+    def aggregate(self, question: Aggregate, stale: float = 0.0) -> Whole:
+        found = self._gather.all(
+            lambda _, answers: answers.aggregate(question), question.names.metrics, _since(stale)
+        )
+        schema = tables.aggregate_schema(question.functions)
+        self._check_rows(found.tables)
+        return Whole(merge.buckets(found.tables, schema, question.descending), found.nodes)
+
+    def metrics(self, prefix: str) -> Whole:
+        found = self._gather.all(lambda _, answers: answers.metrics(prefix))
+        return Whole(merge.by_names(found.tables, tables.PAIRS), found.nodes)
+
+    def sql(self, text: str) -> Whole:
+        found = self._gather.all(lambda _, answers: answers.sql(text))
+        self._check_rows(found.tables)
+        return Whole(merge.stacked(found.tables), found.nodes)
+
+    def _check_rows(self, answers: Mapping[str, pa.Table]) -> None:
+        most = self._store.limits.query.rows
+        if sum(map(len, answers.values())) > most:
+            raise QueryLimit(f"the answer has more than {most} rows", "ask for less")
+
+    # ── what is around this node ─────────────────────────────────────────────────────────────────
+
+    def seen(self) -> Mapping[str, Seen]:
+        return self._health.all()
+
+    def own_copies(self) -> Mapping[str, CopyInfo]:
+        return self._copies.infos()
+
+    def answers(self, node: str, route: Route) -> Answers:
+        if route.at == self.site:
+            copy = self._copies.copy_of(node)
+            if copy is None:
+                raise NodeAway(f"there is no copy of {node} here any more")
+            return copy
+        client = self._clients.to(route.at, self._address(route.at))
+        return client if route.copy is None else client.copy_of(node)
+
+    def failed(self, node: str, error: StoreError) -> None:
+        self._health.failed(node, self._address(node), error)
+
+    def change_sources(self) -> dict[str, OwnChanges | NodeChanges]:
+        """The nodes whose values can be followed now, this one among them."""
+        found: dict[str, OwnChanges | NodeChanges] = {self.site: OwnChanges(self._store)}
+        for node, seen in self.seen().items():
+            if seen.can_be_asked and seen.told.id:
+                client = self._clients.to(node, seen.address)
+                found[node] = NodeChanges(client, seen.told.id)
+        return found
+
+    def _address(self, node: str) -> str:
+        return self._directory.nodes().get(node, "")
+
+    # ── copies ───────────────────────────────────────────────────────────────────────────────────
+
+    def copy_of(self, origin: str) -> Answers | None:
+        """The copy of another node's values, if there is one here."""
+        return self._copies.copy_of(origin)
+
+    def copy_changes(
+        self, origin: str, after: int, metrics: tuple[str, ...] | None, limit: int
+    ) -> tuple[Changes, str]:
+        """What the copy of an origin holds, by number, and the id of the store it is of.
+
+        Raises `NodeAway` when there is none.
+        """
+        return self._copies.changes(origin, after, metrics, limit)
+
+    def keep_copy(self, origin: str, metrics: tuple[str, ...] | None) -> None:
+        """From now on, old values included; None means all metrics. Raises `StoreError`."""
+        self._copies.keep(origin, metrics)
+
+    def drop_copy(self, origin: str) -> None:
+        """Ends and removes it; one that is not there is no error."""
+        self._copies.drop(origin)
+
+    def copies(self) -> Mapping[str, Mapping[str, Any]]:
+        """By origin: what of it, up to when, how much."""
+        return self._copies.status()
+
+    # ── what this node tells ─────────────────────────────────────────────────────────────────────
+
+    def state(self, with_metrics: bool = False) -> dict[str, Any]:
+        """What `GET /v1/state` tells."""
+        store = self._store.state()
+        told = Told(
+            id=self._store.id,
+            rows=store.rows + store.waiting,
+            bytes=store.disk_bytes,
+            last=self._store.last_seq,
+            metadata=self._store.metadata.version,
+            restoring=self._restore.restoring,
+            restored=self._restore.restored(),
+            copies=self._copies.infos(),
+        )
+        found = {"node": self.site, "version": fogline.__version__, **told.as_json()}
+        return found | ({"metrics": self._store.metric_sizes()} if with_metrics else {})
+
+    def nodes(self) -> list[Mapping[str, Any]]:
+        """What `GET /v1/nodes` tells: this node and every other, by name."""
+        own = self.state()
+        own |= {"state": "answered", "latency_ms": 0.0, "copies": _behind(self.own_copies())}
+        others = [_node(name, seen) for name, seen in self.seen().items()]
+        return sorted([own, *others], key=lambda node: str(node["node"]))
+
+    def status(self) -> dict[str, Any]:
+        """How the fabric is, for those who look after the process."""
+        seen = self.seen()
+        return {
+            "id": self._store.id,
+            "nodes": {name: other.state for name, other in seen.items()},
+            "restoring": self._restore.restoring,
+            "copies": self._copies.status(),
+            "control": self._births.problem if self._births is not None else "",
+        }
+
+
+def _since(stale: float) -> int | None:
+    return now_us() - int(stale * SECOND_US) if stale > 0 else None
+
+
+def _plain(answers: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    return {node: tables.plain(table) for node, table in answers.items()}
+
+
+def _node(name: str, seen: Seen) -> dict[str, Any]:
+    told = seen.told.as_json() | {"copies": _behind(seen.told.copies)} if seen.told.id else {}
+    found = {"node": name, "address": seen.address, "state": seen.state, "why": seen.why, **told}
+    return found | {"latency_ms": seen.latency_ms}
+
+
+def _behind(copies: Mapping[str, CopyInfo]) -> dict[str, dict[str, Any]]:
+    """Copies, with how many seconds each is behind its origin."""
+    now = now_us()
+    found = {}
+    for origin, copy in copies.items():
+        late = None if copy.until is None else round(max(now - copy.until, 0) / SECOND_US, 3)
+        found[origin] = copy.as_json() | {"behind_seconds": late}
+    return found

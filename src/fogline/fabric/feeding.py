@@ -1,0 +1,118 @@
+"""The site's logs into its store: one thread for all of them, which rests when they are quiet."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fogline.fabric.fed_log import FedLog
+from fogline.log import LogError, SiteLog, forget_reader
+from fogline.storage.feeder import READER
+from fogline.storage.store import SiteStore
+
+_say = logging.getLogger(__name__)
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.2
+_STRAY_SECONDS = 600.0
+"""So long a log that nobody names may hold on to our place in it: its job may not be back yet."""
+
+
+class Feeding:
+    """`want` says which logs, before `start` or later; `close` ends the thread.
+
+    A log that is no longer wanted is taken up to its end of that moment, and then its retention
+    need not wait for the store any more.
+    """
+
+    def __init__(self, store: SiteStore, logs: SiteLog) -> None:
+        self._store = store
+        self._logs = logs
+        self._wanted: Mapping[str, Mapping[str, Any]] | None = None
+        self._fed: dict[str, FedLog] = {}
+        self._ending: dict[str, FedLog] = {}
+        self._told: list[FedLog] = []
+        self._strays_due = time.monotonic() + _STRAY_SECONDS
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="feeding", daemon=True)
+
+    def want(self, feeds: Iterable[Mapping[str, Any]]) -> None:
+        """Items `{"log", "kind", …}`; of several about one log the first holds."""
+        wanted: dict[str, Mapping[str, Any]] = {}
+        for item in feeds:
+            wanted.setdefault(str(item["log"]), item)
+        self._wanted = wanted
+        self._wake.set()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """What was read is in the store, though not on disk yet."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def status(self) -> list[dict[str, Any]]:
+        """For each log its state, how many bytes it lags, values taken and left out."""
+        return [fed.told for fed in self._told]
+
+    def _run(self) -> None:
+        pause = _SHORTEST_PAUSE
+        while not self._stop.is_set():
+            try:
+                moved = self._round()
+            except Exception:
+                _say.exception("a round of feeding failed")
+                moved = 0
+            pause = _SHORTEST_PAUSE if moved else min(2 * pause, _LONGEST_PAUSE)
+            if not moved:
+                self._wake.wait(pause)
+                self._wake.clear()
+        for fed in (*self._fed.values(), *self._ending.values()):
+            fed.close()
+
+    def _round(self) -> int:
+        wanted, self._wanted = self._wanted, None
+        if wanted is not None:
+            self._change(wanted)
+        moved, now = 0, time.monotonic()
+        for fed in (*self._fed.values(), *self._ending.values()):
+            if self._stop.is_set():
+                break
+            moved += fed.turn(now)
+        self._forget_ended()
+        if now >= self._strays_due:
+            self._strays_due = now + _STRAY_SECONDS
+            self._forget_strays()
+        return moved
+
+    def _change(self, wanted: Mapping[str, Mapping[str, Any]]) -> None:
+        for log in [log for log in self._fed if log not in wanted]:
+            self._ending[log] = self._fed.pop(log)
+            self._ending[log].end()
+        for log, declared in wanted.items():
+            known = self._fed.get(log) or self._ending.pop(log, None)
+            if known is not None and (known.declared != dict(declared) or log not in self._fed):
+                known.close()
+                known = None
+            self._fed[log] = known or FedLog(self._store, self._logs, declared)
+        self._told = [*self._fed.values(), *self._ending.values()]
+
+    def _forget_ended(self) -> None:
+        ended = [log for log, fed in self._ending.items() if fed.ended]
+        for log in ended:
+            del self._ending[log]
+        if ended:
+            self._told = [*self._fed.values(), *self._ending.values()]
+
+    def _forget_strays(self) -> None:
+        """Places in logs that were fed before a restart and are not any more."""
+        for topic in self._logs.topics():
+            if topic not in self._fed and topic not in self._ending:
+                with contextlib.suppress(LogError, OSError):
+                    forget_reader(self._logs.folder(topic), READER)

@@ -1,0 +1,113 @@
+"""One question to all nodes at once. A node that does not answer is replaced by a copy, and named.
+
+No node is waited for longer than its client waits. What a node answers is checked there, so that
+here only wrong questions raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from fogline.fabric.asking import ANSWERED, AWAY, COPY, REFUSED, Answers, NodeAnswer
+from fogline.fabric.choice import Metrics, Route, routes
+from fogline.fabric.errors import NodeAway, NodeRefused
+from fogline.fabric.seen import CopyInfo, Seen
+from fogline.storage.errors import BadQuery, QueryLimit, StoreError
+
+Ask = Callable[[str, Answers], pa.Table]
+"""Asks for the values of a node at whoever answers for it."""
+
+
+class Around(Protocol):
+    """What is around this node. For any thread."""
+
+    def seen(self) -> Mapping[str, Seen]: ...
+
+    def own_copies(self) -> Mapping[str, CopyInfo]: ...
+
+    def answers(self, node: str, route: Route) -> Answers:
+        """Raises `NodeAway` when there is nobody to ask."""
+        ...
+
+    def failed(self, node: str, error: StoreError) -> None:
+        """A node that was asked gave no answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Each node's table, where there is one, and how each took part, by name."""
+
+    tables: Mapping[str, pa.Table]
+    nodes: tuple[NodeAnswer, ...]
+
+
+class Gather:
+    """For any thread; `close` when nobody asks any more."""
+
+    def __init__(self, here: str, own: Answers, around: Around, threads: int) -> None:
+        self._here = here
+        self._own = own
+        self._around = around
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="fabric")
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def all(self, ask: Ask, metrics: Metrics = None, fresh_since: int | None = None) -> Gathered:
+        """Raises what the own store raises, and `BadQuery` and `QueryLimit` of any node."""
+        seen, copies = self._around.seen(), self._around.own_copies()
+        others = {
+            node: self._pool.submit(
+                self._one, node, ask, routes(node, self._here, seen, copies, metrics, fresh_since)
+            )
+            for node in seen
+        }
+        try:
+            own = NodeAnswer(self._here, ANSWERED), ask(self._here, self._own)
+            found = {node: future.result() for node, future in others.items()}
+        except StoreError:
+            _forget(others)
+            raise
+        found[self._here] = own
+        tables = {node: table for node, (_, table) in found.items() if table is not None}
+        return Gathered(tables, tuple(found[node][0] for node in sorted(found)))
+
+    def _one(self, node: str, ask: Ask, ways: list[Route]) -> tuple[NodeAnswer, pa.Table | None]:
+        """The values of another node, from the first way that leads to an answer."""
+        for route in ways:
+            try:
+                table = ask(node, self._around.answers(node, route))
+            except (NodeAway, NodeRefused) as error:
+                if route.at != self._here:
+                    self._around.failed(route.at, error)
+            except (BadQuery, QueryLimit):
+                if route.copy is None:
+                    raise
+            else:
+                return self._answered(node, route), table
+        return self._missing(node), None
+
+    def _answered(self, node: str, route: Route) -> NodeAnswer:
+        if route.copy is None:
+            now = self._around.seen().get(node)
+            back = now is not None and now.told.restoring
+            return NodeAnswer(node, ANSWERED, why="it takes its values back" if back else "")
+        until = route.copy.until
+        why = "it is not complete yet" if until is None else ""
+        return NodeAnswer(node, COPY, route.at, until, route.partial, why)
+
+    def _missing(self, node: str) -> NodeAnswer:
+        now = self._around.seen().get(node)
+        state = REFUSED if now is not None and now.state == REFUSED else AWAY
+        return NodeAnswer(node, state, why=(now.why if now else "") or "it does not answer")
+
+
+def _forget(others: Mapping[str, Future[tuple[NodeAnswer, pa.Table | None]]]) -> None:
+    for future in others.values():
+        future.cancel()

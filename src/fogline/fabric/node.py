@@ -1,0 +1,59 @@
+"""What the REST interface of a node speaks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fogline.fabric.asking import Answers, Everywhere
+from fogline.fabric.own import StoreAnswers
+from fogline.fabric.space_keys import SpaceKeys
+from fogline.fabric.tokens_file import Callers
+from fogline.storage.changes import Changes
+from fogline.storage.store import SiteStore
+
+
+class Copying(Everywhere, Protocol):
+    """All nodes as one, and the copies that this one holds. For any thread."""
+
+    def copy_of(self, origin: str) -> Answers | None:
+        """The copy of another node's values, if there is one here."""
+        ...
+
+    def copy_changes(
+        self, origin: str, after: int, metrics: tuple[str, ...] | None, limit: int
+    ) -> tuple[Changes, str]:
+        """What the copy of an origin holds, by number, and the id of the store it is of."""
+        ...
+
+    def keep_copy(self, origin: str, metrics: tuple[str, ...] | None) -> None:
+        """From now on; None means all metrics. Raises `StoreError`."""
+        ...
+
+    def drop_copy(self, origin: str) -> None:
+        """Ends and removes it; one that is not there is no error."""
+        ...
+
+    def copies(self) -> Mapping[str, Mapping[str, Any]]:
+        """By origin: what of it, up to when, how much."""
+        ...
+
+    def state(self, with_metrics: bool = False) -> Mapping[str, Any]:
+        """What `GET /v1/state` tells."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A site's store and its part in the fabric."""
+
+    site: str
+    store: SiteStore
+    fabric: Copying
+    callers: Callers
+    keys: SpaceKeys
+
+    @property
+    def own(self) -> Answers:
+        return StoreAnswers(self.store)

@@ -1,0 +1,215 @@
+"""Another node, asked over REST. Whatever it answers, callers get tables of the right shape."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from itertools import product
+from typing import Any
+
+import pyarrow as pa
+
+from fogline.errors import FoglineError
+from fogline.fabric import tables
+from fogline.fabric.address import question_of
+from fogline.fabric.asking import Aggregate, Names, Place, Range
+from fogline.fabric.describing import from_told
+from fogline.fabric.errors import NodeAway, NodeRefused
+from fogline.fabric.http import Patience, part
+from fogline.fabric.merge import in_order, without_doubles
+from fogline.fabric.paging import PageStart
+from fogline.fabric.timed_door import TimedDoor
+from fogline.storage import Changes, Metadata
+from fogline.storage.changes import MAX_SEQ
+from fogline.storage.errors import BadValue, StoreError
+from fogline.storage.identity import is_id
+
+_ADDRESS_BYTES = 8_000
+"""Of names in one address; more are asked for in several."""
+_PAGE = 100_000
+
+Asked = list[tuple[str, str | int]]
+"""The parameters of an address."""
+
+
+class NodeClient:
+    """For any thread, until `close`. `node` is who answers there.
+
+    Raises `NodeAway` when there is no answer or none of the right shape, `NodeRefused`, and
+    `BadQuery` and `QueryLimit` as the node's own store does.
+    """
+
+    def __init__(
+        self, address: str, token: str, node: str = "", patience: Patience | None = None
+    ) -> None:
+        self._token = token
+        self._door = TimedDoor(address, token, patience or Patience())
+        self._node = node
+        self._of = ""
+
+    @property
+    def address(self) -> str:
+        return self._door.url
+
+    def copy_of(self, origin: str) -> NodeClient:
+        """The same node's copy of another's values; it shares the connections."""
+        other = copy(self)
+        other._of = origin
+        return other
+
+    def close(self) -> None:
+        self._door.close()
+
+    def latest(self, names: Names) -> pa.Table:
+        if len(_split(names)) == 1:
+            table, _ = self._arrow("GET", "/v1/latest", _names(names))
+        else:
+            wanted = {"metrics": names.metrics, "entities": names.entities}
+            body = {key: list(value) for key, value in wanted.items() if value is not None}
+            table, _ = self._arrow("POST", "/v1/latest", [], body)
+        return self._shaped(table, tables.LATEST)
+
+    def range(self, question: Range, after: Place | None = None) -> pa.Table:
+        parts = [self._range(question, names, after) for names in _split(question.names)]
+        if len(parts) == 1:
+            return parts[0]
+        whole = without_doubles(pa.concat_tables(parts), ["seq"])
+        return in_order(whole, ["time", "seq"], question.descending).slice(0, question.limit)
+
+    def aggregate(self, question: Aggregate) -> pa.Table:
+        schema = tables.aggregate_schema(question.functions)
+        parts = []
+        for names in _split(question.names):
+            parameters = [("bucket", f"{question.bucket}us"), *_stretch(question), *_names(names)]
+            parameters += [("function", name) for name in question.functions]
+            table, _ = self._arrow("GET", "/v1/aggregate", parameters)
+            parts.append(self._shaped(table, schema))
+        return without_doubles(pa.concat_tables(parts), ["metric", "entity", "bucket"])
+
+    def metrics(self, prefix: str) -> pa.Table:
+        parts, cursor = [], ""
+        while True:
+            more = [("cursor", cursor)] if cursor else []
+            parameters: Asked = [("prefix", prefix), ("limit", _PAGE), *more]
+            table, told = self._arrow("GET", "/v1/metrics", parameters)
+            parts.append(self._shaped(table, tables.PAIRS))
+            following = told.get("next")
+            if not following or following == cursor or not len(table):
+                return without_doubles(pa.concat_tables(parts), tables.PAIRS.names)
+            cursor = str(following)
+
+    def sql(self, text: str) -> pa.Table:
+        return self._arrow("POST", "/v1/sql", [], {"sql": text})[0]
+
+    def state(self) -> dict[str, Any]:
+        """What `GET /v1/state` tells; not checked further."""
+        with self._translated():
+            return self._door.json("GET", "/v1/state")
+
+    def changes(self, after: int, metrics: Sequence[str] | None, limit: int) -> tuple[Changes, str]:
+        """A page of changes, and the id of the store that they are of."""
+        patterns = [("metric", name) for name in metrics or ()]
+        of = [("of", self._of)] if self._of else []
+        with self._translated():
+            parameters: Asked = [*of, ("after", after), ("limit", limit), *patterns]
+            table, told = self._door.arrow("GET", "/v1/changes", parameters)
+        last, end, store = told.get("last"), told.get("end"), told.get("store")
+        if type(last) is not int or not after <= last <= MAX_SEQ or type(end) is not bool:
+            raise NodeAway(f"{self.address} does not tell where its changes end")
+        if not is_id(store):
+            raise NodeAway(f"{self.address} does not tell which store its changes are of")
+        rows = self._shaped(table, tables.ROWS)
+        seqs = rows["seq"].to_numpy()
+        if len(rows) > limit or (len(rows) and not after < seqs.min() <= seqs.max() <= last):
+            raise NodeAway(f"{self.address} tells changes that were not asked for")
+        return Changes(rows, last, end), str(store)
+
+    def metadata_changes(self, since: int) -> tuple[list[Metadata], int]:
+        """What changed in its metadata after `since`, and the `since` for the next call."""
+        with self._translated():
+            told = self._door.json("GET", "/v1/metadata/changes", [("since", since)])
+        items, following = told.get("metadata"), told.get("next")
+        if not isinstance(items, list) or type(following) is not int or following < since:
+            raise NodeAway(f"{self.address} does not tell its metadata")
+        try:
+            return [from_told(item) for item in items], following
+        except BadValue as error:
+            raise NodeAway(f"{self.address} tells wrong metadata: {error.message}") from error
+
+    def _range(self, question: Range, names: Names, after: Place | None) -> pa.Table:
+        order = "desc" if question.descending else "asc"
+        asked: Asked = [("order", order), *_stretch(question), *_names(names)]
+        page: Asked = [("limit", question.limit)]
+        if after is not None:
+            start = PageStart({self._of or self._node: after}, question.start, question.end)
+            texts = [(key, str(value)) for key, value in [*self._scope, *asked]]
+            page.append(("cursor", start.encode(question_of("/v1/range", texts))))
+        table, _ = self._arrow("GET", "/v1/range", [*asked, *page])
+        found = self._shaped(table, tables.ROWS)
+        beyond = after is None or tables.behind(found, after, question.descending)
+        if len(found) > question.limit or not beyond:
+            raise NodeAway(f"{self.address} answers with values that were not asked for")
+        return found
+
+    def _arrow(
+        self,
+        method: str,
+        path: str,
+        parameters: Asked,
+        body: Mapping[str, Any] | None = None,
+    ) -> tuple[pa.Table, dict[str, Any]]:
+        with self._translated():
+            return self._door.arrow(method, path, [*self._scope, *parameters], body)
+
+    @property
+    def _scope(self) -> Asked:
+        return [("scope", "node"), *([("of", self._of)] if self._of else [])]
+
+    def _shaped(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
+        try:
+            return tables.shaped(table, schema)
+        except BadValue as error:
+            raise NodeAway(f"{self.address} answers with {error.message}") from error
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        if not self._token:
+            raise NodeRefused("this node has no secret of the fabric", "store: secret_file")
+        try:
+            yield
+        except StoreError:
+            raise
+        except FoglineError as error:
+            raise NodeAway(error.message, error.hint) from error
+
+
+def _stretch(question: Range | Aggregate) -> Asked:
+    bounds = (("from", question.start), ("to", question.end))
+    return [(key, bound) for key, bound in bounds if bound is not None]
+
+
+def _names(names: Names) -> Asked:
+    pairs = (("metric", names.metrics), ("entity", names.entities))
+    return [(key, name) for key, found in pairs for name in found or ()]
+
+
+def _split(names: Names) -> list[Names]:
+    """The same names in questions that fit into an address."""
+    pairs = product(portions(names.metrics), portions(names.entities))
+    return [Names(metrics, entities) for metrics, entities in pairs]
+
+
+def portions(names: tuple[str, ...] | None) -> list[tuple[str, ...] | None]:
+    """The same names in parts that fit into an address."""
+    if names is None:
+        return [None]
+    found: list[list[str]] = [[]]
+    size = 0
+    for name in names:
+        size += len(part(name)) + len("metric=&")
+        if size > _ADDRESS_BYTES and found[-1]:
+            found.append([])
+            size = len(part(name))
+        found[-1].append(name)
+    return [tuple(portion) for portion in found]

@@ -1,0 +1,194 @@
+"""The store process of a site: its store, fed from its logs, and its part in the fabric.
+
+A child of the agent (`fogline.child`). It goes on when the store cannot be opened or written: it
+says so, and tries again. What cannot change while it runs ends it, and the agent starts it anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fogline.broker import Tls
+from fogline.child import Parent, tell
+from fogline.errors import FoglineError, UsageError
+from fogline.fabric.fed_log import FULL, RUNNING
+from fogline.fabric.feed import FabricFeed
+from fogline.fabric.feeding import Feeding
+from fogline.fabric.memory import save_memory
+from fogline.fabric.node import Node
+from fogline.fabric.options import FabricOptions
+from fogline.fabric.records import Descriptions, descriptions_of
+from fogline.fabric.rest import make_app
+from fogline.fabric.server import listen_again
+from fogline.fabric.space_keys import SpaceKeys
+from fogline.fabric.tokens_file import Callers
+from fogline.log import SiteLog
+from fogline.storage.errors import StoreDamaged
+from fogline.storage.limits import HOUR_US, MEBIBYTE, StoreLimits
+from fogline.storage.store import SiteStore
+
+_TELL_SECONDS = 2.0
+_TICK_SECONDS = 0.5
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+_FIXED = ("site", "folder", "secret", "host", "port", "limits", "control")
+"""What a running process cannot change."""
+_UNITS = {
+    "hours": ("age_us", HOUR_US),
+    "megabytes": ("disk_bytes", MEBIBYTE),
+    "memory_megabytes": ("latest_bytes", MEBIBYTE),
+}
+_COUNTS = ("flush_rows", "flush_us", "wait_rows", "file_rows", "merge_files")
+
+
+def main() -> None:
+    save_memory()
+    parent = Parent()
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    pause = _FIRST_PAUSE
+    while not parent.gone.is_set():
+        try:
+            run(parent)
+            return
+        except (FoglineError, OSError) as error:
+            state = "damaged" if isinstance(error, StoreDamaged) else "failed"
+            hint = error.hint if isinstance(error, FoglineError) else ""
+            print(f"store: {error}", file=sys.stderr, flush=True)
+            _wait(parent, {"state": state, "why": str(error), "hint": hint}, pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def run(parent: Parent) -> None:
+    """Until the parent is gone or wants what only a new process can do."""
+    store = StoreProcess(parent.config)
+    try:
+        store.start()
+        due, told = 0.0, ""
+        while not parent.gone.is_set():
+            if (config := parent.changed()) is not None:
+                if any(config.get(key) != parent.config.get(key) for key in _FIXED):
+                    return
+                store.change(config)
+                due = 0.0
+            if (state := store.state()) != told or time.monotonic() >= due:
+                due, told = time.monotonic() + _TELL_SECONDS, state
+                tell(store.status())
+            parent.wait(_TICK_SECONDS)
+    finally:
+        store.stop()
+
+
+class StoreProcess:
+    """Everything of it. Raises `FoglineError` from its construction when something is missing."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        from fogline.fabric.fabric import Fabric  # makes columns, which would import pandas
+
+        self._config = config
+        site, folder = str(config["site"]), Path(config["folder"])
+        secret = str(config.get("secret") or "")
+        self._store = SiteStore(folder / "store", site, limits_of(config.get("limits") or {}))
+        try:
+            callers = Callers(folder / "store", secret)
+            keys = SpaceKeys(folder / "store")
+            host, port = config.get("host") or "127.0.0.1", config.get("port") or 0
+            self._server = listen_again(host, port, folder / "store-port")
+        except BaseException:
+            self._store.close()
+            raise
+        try:
+            options = options_of(config.get("control") or {})
+            self._fabric = Fabric(site, self._store, folder, secret, options)
+        except BaseException:
+            self._server.stop()
+            self._store.close()
+            raise
+        logs = SiteLog(folder / "log")
+        self._node = Node(site, self._store, self._fabric, callers, keys)
+        self._feeding = Feeding(self._store, logs)
+        self._streams = FabricFeed(logs, self._fabric.change_sources, self._described)
+
+    def start(self) -> None:
+        self._store.start()
+        self.change(self._config)
+        self._fabric.start()
+        self._feeding.start()
+        self._streams.start()
+        self._server.start(make_app(self._node))
+
+    def change(self, config: Mapping[str, Any]) -> None:
+        """Other logs, other nodes."""
+        self._config = config
+        self._feeding.want(config.get("feeds") or ())
+        self._fabric.set_nodes(config.get("nodes") or {})
+        self._streams.set_logs(config.get("fabric_logs") or ())
+
+    def stop(self) -> None:
+        """Whatever was taken is on disk afterwards, if there is space."""
+        self._server.stop()
+        self._feeding.close()
+        self._streams.close()
+        self._fabric.close()
+        self._store.close()
+
+    def state(self) -> str:
+        """In a word."""
+        if any(feed["state"] == FULL for feed in self._feeding.status()):
+            return FULL
+        return RUNNING if self._store.state().problem is None else "failing"
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "state": self.state(),
+            "revision": self._config.get("revision", 0),
+            "address": self._server.address,
+            "store": asdict(self._store.state()),
+            "feeds": self._feeding.status(),
+            "nodes": [dict(node) for node in self._fabric.nodes()],
+            "fabric_logs": self._streams.status(),
+        }
+
+    def _described(self) -> Descriptions:
+        return descriptions_of(self._store.metadata.table())
+
+
+def limits_of(config: Mapping[str, Any]) -> StoreLimits:
+    """The store's limits from `{hours, megabytes, memory_megabytes, …}`. Raises `UsageError`."""
+    found: dict[str, int] = {}
+    for key, value in config.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
+            raise UsageError(f"the store's limit {key:.80} is a number above 0, not {value!r:.80}")
+        if key in _UNITS:
+            name, unit = _UNITS[key]
+            found[name] = max(round(value * unit), 1)
+        elif key in _COUNTS:
+            found[key] = round(value)
+        else:
+            raise UsageError(f"the store has no limit {key!r:.80}", ", ".join([*_UNITS, *_COUNTS]))
+    return StoreLimits(**found)  # type: ignore[arg-type]
+
+
+def options_of(control: Mapping[str, Any]) -> FabricOptions:
+    """How nodes are found: at the control broker `{"url", "tls"}`, if there is one."""
+    files = {name: Path(path) for name, path in (control.get("tls") or {}).items() if path}
+    return FabricOptions(control=str(control.get("url") or ""), tls=Tls(**files) if files else None)
+
+
+def _wait(parent: Parent, told: dict[str, Any], seconds: float) -> None:
+    """Keeps telling what is wrong for so long, or until something else is wanted."""
+    deadline = time.monotonic() + seconds
+    while not parent.gone.is_set() and (left := deadline - time.monotonic()) > 0:
+        tell({**told, "revision": parent.config.get("revision", 0)})
+        parent.wait(min(left, _TELL_SECONDS))
+        if (config := parent.changed()) is not None:
+            parent.config = config
+            return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""A question to the fabric as nodes and the REST interface take it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fogline.model.question import Question
+from fogline.storage.names import parse_all
+
+
+def wants_node(question: Question, node: str) -> bool:
+    """Whether values that arose at this node are asked for. Raises `BadQuery` for wrong names."""
+    patterns = parse_all(question.nodes)
+    return patterns is None or any(pattern.matches(node) for pattern in patterns)
+
+
+def parameters(question: Question) -> list[tuple[str, str]]:
+    """Those of an address of the REST interface; nodes are not among them, see `wants_node`."""
+    return [*_each("metric", question.metrics), *_each("entity", question.entities)]
+
+
+def _each(key: str, found: Iterable[str] | None) -> list[tuple[str, str]]:
+    return [(key, name) for name in found or ()]

@@ -1,0 +1,57 @@
+"""Addresses of the fabric itself: its nodes, the state of this one, the copies it holds."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from fogline.fabric.address import Address, Ask, Parameter, one_of
+from fogline.fabric.bodies import json_object
+from fogline.fabric.node import Node
+from fogline.fabric.replies import NotThereError, json_reply
+from fogline.fabric.routes_values import JSON_TYPE, name_list
+from fogline.storage.errors import BadQuery
+from fogline.storage.names import parse_all
+
+
+def get_nodes(node: Node, ask: Ask) -> Response:
+    return json_reply({"nodes": [dict(item) for item in node.fabric.nodes()]})
+
+
+def get_state(node: Node, ask: Ask) -> Response:
+    return json_reply(node.fabric.state(ask.values["metrics"] == "true"))
+
+
+def put_copy(node: Node, ask: Ask) -> Response:
+    origin = ask.path["origin"]
+    metrics = name_list(json_object(ask.body, frozenset({"metrics"})).get("metrics"))
+    parse_all(metrics)
+    if origin == node.site:
+        raise BadQuery("no node keeps a copy of itself")
+    node.fabric.keep_copy(origin, metrics)
+    return json_reply({"origin": origin, "metrics": metrics})
+
+
+def delete_copy(node: Node, ask: Ask) -> Response:
+    origin = ask.path["origin"]
+    if origin not in node.fabric.copies():
+        raise NotThereError(f"there is no copy of {origin!r:.80} here")
+    node.fabric.drop_copy(origin)
+    return json_reply({"deleted": origin})
+
+
+_METRICS = Parameter(
+    "metrics", "true: sizes by metric too", one_of("metrics", "true", "false"), "false"
+)
+
+ROUTES = (
+    Address("GET", "/v1/nodes", get_nodes, "All nodes and how they are", "read:values"),
+    Address("GET", "/v1/state", get_state, "How this node is", "read:values", (_METRICS,)),
+    Address(
+        *("PUT", "/v1/copies/{origin}", put_copy, "Keep a copy of a node's values here"),
+        *("write:copies", (), (JSON_TYPE,)),
+    ),
+    Address(
+        *("DELETE", "/v1/copies/{origin}", delete_copy, "End a copy and remove it"),
+        "write:copies",
+    ),
+)

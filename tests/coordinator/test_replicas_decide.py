@@ -1,0 +1,514 @@
+"""Decisions about copies, as pure functions; what nodes tell, however broken; both databases."""
+
+from __future__ import annotations
+
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fogline.adapt.stability import NodeHistory
+from fogline.coordinator.config import parse_config
+from fogline.coordinator.decisions import Decisions
+from fogline.coordinator.errors import NotThereError, StoreError
+from fogline.coordinator.fabric_jobs import FabricJob, FabricStream, fabric_job
+from fogline.coordinator.replica_choice import Situation, by_stability
+from fogline.coordinator.replica_config import ReplicaConfig
+from fogline.coordinator.replica_lines import Seen
+from fogline.coordinator.replica_queries import by_queries
+from fogline.coordinator.replica_status import copy_statuses
+from fogline.coordinator.replicas import (
+    MANUAL,
+    QUERY,
+    REFUSED,
+    STABILITY,
+    Decision,
+    covers,
+    holds,
+    to_hold,
+    united,
+    wanted,
+)
+from fogline.coordinator.schema import copies as copies_table
+from fogline.coordinator.store import Store
+from fogline.coordinator.store_reports import (
+    Held,
+    Metrics,
+    Report,
+    matches,
+    read_metrics,
+    read_report,
+)
+from fogline.errors import DataError, UsageError
+from fogline.model.jobs import Job, Query, Steps
+
+NOW = 1_000_000.0
+HOUR, MEGABYTE = 3600.0, 1 << 20
+CONFIG = ReplicaConfig()
+
+names = st.lists(st.sampled_from(["a", "a%", "ab", "ab%", "b", "%", "a\\%", "abc"]), max_size=5)
+metrics = st.none() | names.map(tuple)
+
+
+def held(metrics: Metrics, until: float | None, size: int) -> Held:
+    return Held(metrics, until, size, metrics)
+
+
+def report(size: int, *, copies: dict[str, Held] | None = None, **sizes: int) -> Report:
+    return Report("id", size, sizes or {"cpu_user": size}, copies or {})
+
+
+# ── joining ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(metrics, metrics, st.sampled_from(["a", "ab", "abc", "b", "a%", "xyz"]))
+def test_united_metrics_are_those_of_either(one: Metrics, other: Metrics, name: str) -> None:
+    both = united(one, other)
+
+    def holds_it(some: Metrics) -> bool:
+        return some is None or any(matches(pattern, name) for pattern in some)
+
+    assert holds_it(both) == (holds_it(one) or holds_it(other))
+    assert both == united(other, one) == united(both, one)
+    assert covers(both, one)
+    assert covers(both, other)
+
+
+def test_all_values_win_over_some_and_refusals_are_no_wishes() -> None:
+    found = wanted(
+        [
+            Decision("a", "x", QUERY, "j1", ("cpu_%",)),
+            Decision("a", "x", MANUAL, metrics=("cpu_user", "mem")),
+            Decision("b", "x", QUERY, "j1", ("cpu",)),
+            Decision("b", "x", STABILITY),
+            Decision("c", "x", REFUSED),
+        ]
+    )
+    assert found == {"x": {"a": ("cpu_%", "mem"), "b": None}}
+
+
+def test_a_copy_that_may_be_the_last_one_is_kept() -> None:
+    copies = {
+        "gone": held(None, None, 5),
+        "less": held(("a", "b"), None, 5),
+        "here": held(None, None, 5),
+        "x": held(None, None, 5),
+    }
+    there = report(9, copies=copies)
+    told = to_hold({"less": ("a",), "new": None, "x": None}, there, {"here": True}, "x")
+    assert told == {"gone": None, "less": ("a", "b"), "new": None}
+    assert not holds(there, told)
+    may = dict.fromkeys(copies, True)
+    assert to_hold({}, there, may, "x") == {}
+    assert holds(report(9, copies={"a": held(("q", "p"), None, 0)}), {"a": ("p", "q")})
+
+
+# ── what nodes tell ──────────────────────────────────────────────────────────────────────────────
+
+GOOD: dict[str, Any] = {
+    "id": "s1",
+    "bytes": 10,
+    "metrics": {"cpu": 7, "mem": 3},
+    "copies": {"b": {"metrics": ["x%"], "until": 1_700_000_000_000_000, "bytes": 4}},
+}
+
+
+def test_a_report_is_read() -> None:
+    found = read_report(GOOD)
+    assert found.copies["b"] == held(("x%",), 1_700_000_000.0, 4)
+    assert found.size_of(("c%",)) == 7
+    assert found.size_of(None) == found.size_of(("%",)) == 10
+    making: dict[str, Any] = {"b": {"metrics": [], "wanted": None, "until": None, "bytes": 0}}
+    found = read_report(GOOD | {"copies": making})
+    assert found.copies["b"] == Held((), None, 0, None)
+    assert holds(found, {"b": None})
+    text = {"b": {"metrics": None, "until": "2023-11-14T22:13:20Z", "bytes": 4}}
+    assert read_report(GOOD | {"copies": text}).copies["b"] == held(None, 1_700_000_000.0, 4)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"id": 7},
+        {"id": ""},
+        {"id": "x" * 1000},
+        {"bytes": -1},
+        {"bytes": 1 << 70},
+        {"bytes": 1.5},
+        {"bytes": True},
+        {"bytes": None},
+        {"metrics": ["cpu"]},
+        {"metrics": {"cpu": "7"}},
+        {"metrics": {"": 1}},
+        {"metrics": {"c" * 2000: 1}},
+        {"metrics": {"\ud800": 1}},
+        {"metrics": {"a\0b": 1}},
+        {"metrics": {str(n): 1 for n in range(200_001)}},
+        {"copies": None},
+        {"copies": {"b": None}},
+        {"copies": {"a/b": {"metrics": None, "until": None, "bytes": 1}}},
+        {"copies": {"../b": {"metrics": None, "until": None, "bytes": 1}}},
+        {"copies": {"b": {"metrics": None, "wanted": 7, "until": None, "bytes": 1}}},
+        {"copies": {"b": {"metrics": "x", "until": None, "bytes": 1}}},
+        {"copies": {"b": {"metrics": [7], "until": None, "bytes": 1}}},
+        {"copies": {"b": {"metrics": None, "until": "soon", "bytes": 1}}},
+        {"copies": {"b": {"metrics": None, "until": 10**300, "bytes": 1}}},
+        {"copies": {"b": {"metrics": None, "until": True, "bytes": 1}}},
+        {"copies": {"b": {"metrics": None, "until": None, "bytes": 10**30}}},
+        {"copies": {f"n{n}": {"metrics": None, "bytes": 1} for n in range(10_001)}},
+    ],
+    ids=lambda wrong: str(wrong)[:40].encode("ascii", "replace").decode(),
+)
+def test_reports_that_are_wrong(wrong: dict[str, Any]) -> None:
+    with pytest.raises(DataError):
+        read_report(GOOD | wrong)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(GOOD)), json_values))
+def test_any_answer_is_a_report_or_an_error_of_ours(told: dict[str, Any]) -> None:
+    try:
+        read_report(GOOD | told)
+    except DataError:
+        return
+
+
+@pytest.mark.parametrize("told", ["x", [""], [None], {"a": 1}, 7, ["x" * 5000]])
+def test_metrics_that_are_none(told: Any) -> None:
+    with pytest.raises(DataError):
+        read_metrics(told)
+
+
+# ── by stability ─────────────────────────────────────────────────────────────────────────────────
+
+
+def cluster(**more: Any) -> Situation:
+    """`bad` has failed; `good` is the oldest."""
+    histories = {
+        "bad": NodeHistory(0.0, (NOW - 50 * HOUR, NOW - 30 * HOUR)),
+        "good": NodeHistory(0.0),
+        "young": NodeHistory(NOW - 10),
+    }
+    reports = {name: report(10 * MEGABYTE) for name in histories}
+    given: dict[str, Any] = {"reports": reports, "here": frozenset(reports)}
+    return Situation(NOW, **given | {"histories": histories} | more)
+
+
+def pairs(decisions: tuple[Decision, ...]) -> set[tuple[str, str]]:
+    return {item.pair for item in decisions}
+
+
+def test_the_data_of_an_unstable_node_goes_to_a_stable_one() -> None:
+    (made,) = by_stability(cluster(), CONFIG.limits)
+    assert (made.pair, made.metrics, made.since) == (("bad", "good"), None, NOW)
+    assert made.detail["instability"] > 0 == made.detail["stability"]
+
+
+def test_a_decision_stays_whatever_the_scores_are_and_is_not_made_twice() -> None:
+    first = by_stability(cluster(), CONFIG.limits)
+    again = cluster(decisions=first)
+    assert by_stability(again, CONFIG.limits) == first
+    calm = cluster(decisions=first, histories={})
+    assert by_stability(calm, CONFIG.limits) == first
+    later = Situation(NOW + 25 * HOUR, again.reports, again.here, again.histories, first)
+    assert pairs(by_stability(later, CONFIG.limits)) == {("bad", "good"), ("bad", "young")}
+
+
+def test_capacity_refusals_and_absence_are_respected() -> None:
+    small = ReplicaConfig(capacity_megabytes=9).limits
+    assert by_stability(cluster(), small) == ()
+    no = (Decision("bad", "good", REFUSED),)
+    assert pairs(by_stability(cluster(decisions=no), CONFIG.limits)) == {("bad", "young")}
+    alone = cluster(here=frozenset({"bad"}))
+    assert by_stability(alone, CONFIG.limits) == ()
+    away = cluster(here=frozenset({"good", "young"}))
+    assert by_stability(away, CONFIG.limits) == ()
+
+
+def test_room_counts_what_is_wanted_and_has_not_come_yet() -> None:
+    wish = (Decision("young", "good", MANUAL),)
+    tight = ReplicaConfig(capacity_megabytes=15).limits
+    assert pairs(by_stability(cluster(decisions=wish), tight)) == {("bad", "young")}
+
+
+def test_who_holds_a_part_already_goes_first_and_gets_the_rest() -> None:
+    base = cluster()
+    reports = {**base.reports, "bad": report(10 * MEGABYTE, cpu=4 * MEGABYTE, mem=6 * MEGABYTE)}
+    wish = (Decision("bad", "young", QUERY, "j", ("cpu",)),)
+    histories = {**base.histories, "third": NodeHistory(0.0)}
+    reports["third"] = report(1)
+    part = cluster(reports=reports, here=frozenset(reports), histories=histories, decisions=wish)
+    found = by_stability(part, CONFIG.limits)
+    assert pairs(found) == {("bad", "good")}  # young is not of the better half
+    histories["young"] = NodeHistory(-1.0)
+    found = by_stability(part, CONFIG.limits)
+    assert pairs(found) == {("bad", "young")}
+    assert found[0].detail["completes"]
+    assert found[0].detail["bytes"] == 6 * MEGABYTE
+
+
+# ── for queries ──────────────────────────────────────────────────────────────────────────────────
+
+JOB = FabricJob("j", "near", (FabricStream("s", ("cpu_%",)),))
+
+
+def far(latency: float = 50.0, **more: Any) -> Situation:
+    """The job runs at `near`, the values arise at `far`, `middle` is between them."""
+    reports = {
+        "far": report(10 * MEGABYTE, cpu_user=MEGABYTE, mem=9 * MEGABYTE),
+        "middle": report(5, mem=5),
+        "near": report(5, mem=5),
+    }
+    links = {("near", "far"): latency, ("middle", "near"): latency / 4}
+    given: dict[str, Any] = {"reports": reports, "here": frozenset(reports), "links": links}
+    return Situation(NOW, **given | more)
+
+
+def test_a_copy_is_made_where_the_query_runs_if_the_way_is_long() -> None:
+    (made,) = by_queries(far(), [JOB], CONFIG)
+    assert (made.pair, made.metrics, made.job) == (("far", "near"), ("cpu_%",), "j")
+    assert made.detail["objective"] < made.detail["home_objective"]
+    assert by_queries(far(0.5), [JOB], CONFIG) == ()
+
+
+def test_beta_weighs_the_way_against_being_behind() -> None:
+    assert by_queries(far(6.0), [JOB], ReplicaConfig(beta=0.01)) == ()
+    assert len(by_queries(far(6.0), [JOB], ReplicaConfig(beta=10))) == 1
+
+
+def test_a_copy_stays_while_the_job_runs_and_goes_with_it() -> None:
+    first = by_queries(far(), [JOB], CONFIG)
+    faster = far(2.5, decisions=first)
+    assert by_queries(far(2.5), [JOB], CONFIG) == ()
+    assert by_queries(faster, [JOB], CONFIG) == first
+    assert by_queries(far(decisions=first), [], CONFIG) == ()
+    for gone in ("far", "near"):
+        here = frozenset({"far", "near", "middle"} - {gone})
+        assert by_queries(far(decisions=first, here=here), [JOB], CONFIG) == first
+
+
+def test_it_moves_when_another_place_is_much_better() -> None:
+    before = (Decision("far", "middle", QUERY, "j", ("cpu_%",), 5.0),)
+    found = by_queries(far(200.0, decisions=before), [JOB], CONFIG)
+    assert pairs(found) == {("far", "near")}
+
+
+def test_refusals_room_and_names_are_respected() -> None:
+    no = (Decision("far", "near", REFUSED),)
+    assert pairs(by_queries(far(decisions=no), [JOB], CONFIG)) == {("far", "middle")}
+    assert by_queries(far(), [JOB], ReplicaConfig(capacity_megabytes=0.5)) == ()
+    assert by_queries(far(links={}), [JOB], CONFIG) == ()
+    elsewhere = FabricJob("j", "near", (FabricStream("s", None, ("north%",)),))
+    assert by_queries(far(), [elsewhere], CONFIG) == ()
+    nothing = FabricJob("j", "near", (FabricStream("s", ("disk",)),))
+    assert by_queries(far(), [nothing], CONFIG) == ()
+
+
+def test_two_streams_of_one_origin_are_one_copy() -> None:
+    streams = (FabricStream("s", ("cpu_%",)), FabricStream("t", ("mem",)))
+    found = by_queries(far(), [FabricJob("j", "near", streams)], CONFIG)
+    far_one = next(item for item in found if item.origin == "far")
+    assert (far_one.holder, far_one.metrics) == ("near", ("cpu_%", "mem"))
+    whole = FabricJob("j", "near", (*streams, FabricStream("u")))
+    found = by_queries(far(), [whole], CONFIG)
+    assert next(item for item in found if item.origin == "far").metrics is None
+
+
+def test_copies_that_do_not_fit_together_are_never_wanted_together() -> None:
+    chance = random.Random(5)
+    names = [f"n{n}" for n in range(6)]
+    for _ in range(20):
+        reports = {name: report(chance.randrange(1, 9) * MEGABYTE) for name in names}
+        links = {("n0", name): chance.uniform(5, 100) for name in names[1:]}
+        situation = Situation(NOW, reports, frozenset(names), links=links)
+        job = FabricJob("j", "n0", (FabricStream("s"),))
+        config = ReplicaConfig(capacity_megabytes=chance.randrange(1, 30))
+        found = by_queries(situation, [job], config)
+        left = Situation(NOW, reports, decisions=found).room(config.capacity)
+        assert min(left.values()) >= 0
+
+
+@pytest.mark.parametrize("latency", [-5.0, 1e300, 1e15, 0.0])
+def test_links_that_cannot_be_are_as_if_not_measured(latency: float) -> None:
+    found = by_queries(far(links={("near", "far"): latency}), [JOB], CONFIG)
+    assert found == ()
+
+
+def test_more_sources_than_can_be_solved() -> None:
+    names = [f"n{n}" for n in range(150)]
+    reports = {name: report(1000) for name in names}
+    links = {("n0", name): 50.0 + n for n, name in enumerate(names)}
+    situation = Situation(NOW, reports, frozenset(names), links=links)
+    found = by_queries(situation, [FabricJob("j", "n0", (FabricStream("s"),))], CONFIG)
+    assert len(found) == 100
+    assert ("n149", "n0") in pairs(found)
+
+
+def test_no_time_to_solve_changes_nothing() -> None:
+    first = by_queries(far(), [JOB], CONFIG)
+    in_no_time = ReplicaConfig(solve_seconds=0)
+    assert by_queries(far(decisions=first), [JOB], in_no_time) == first
+    assert by_queries(far(), [JOB], in_no_time) == ()
+
+
+def test_which_jobs_read_stored_values() -> None:
+    text = (
+        'cpu = STREAM FROM storageFabric(metricID="cpu_%", nodeID="edge-1", entityType="POD");\n'
+        'rooms = STREAM FROM mqtt(topic="rooms");\n'
+        "load = COMPUTE ARITHMETIC_MEAN(cpu, 10 s) EVERY 10 s;\n"
+    )
+    found = fabric_job(Job("j", "north", Query(text)), "north")
+    assert found == FabricJob("j", "north", (FabricStream("cpu", ("cpu_%",), ("edge-1",)),))
+    assert fabric_job(Job("j", "north", Query(text), running=False), "north") is None
+    assert fabric_job(Job("j", "north", Query("storageFabric (")), "north") is None
+    assert fabric_job(Job("j", "north", Steps(())), "north") is None
+
+
+# ── kept in both databases ───────────────────────────────────────────────────────────────────────
+
+
+def test_decisions_survive(store_url: str) -> None:
+    store = Store(store_url)
+    book = Decisions(store)
+    copy = Decision("a", "x", QUERY, "j", ("cpu_%", "\u00e4"), 7.5, {"objective": 3.5})
+    settled = book.settle([copy, Decision("a", "y", STABILITY, since=1.0)])
+    assert len(settled.added) == 2
+    assert not book.settle(book.all()).added
+    book.wish("b", "x", ("m",), 2.0)
+    before = book.all()
+    store.close()
+    store = Store(store_url)
+    book = Decisions(store)
+    assert book.all() == before
+    assert next(i for i in book.all() if i.reason == QUERY).detail == {"objective": 3.5}
+    assert [item.pair for item in book.settle([copy]).dropped] == [("a", "y")]
+    assert {item.reason for item in book.all()} == {QUERY, MANUAL}
+    store.forget_node("x")
+    book.reload()
+    assert book.all() == ()
+    store.close()
+
+
+def test_a_refusal_holds_until_a_wish(store_url: str) -> None:
+    store = Store(store_url)
+    book = Decisions(store)
+    decided = Decision("a", "x", STABILITY, since=1.0)
+    book.settle([decided])
+    book.wish("a", "x", ("m",), 2.0)
+    assert {item.reason for item in book.refuse("a", "x", 3.0).dropped} == {STABILITY, MANUAL}
+    assert [item.reason for item in book.all()] == [REFUSED]
+    book.settle([decided])
+    assert [item.reason for item in book.all()] == [REFUSED]
+    book.refuse("a", "x", 4.0)
+    assert [item.reason for item in book.all()] == [REFUSED]
+    book.wish("a", "x", None, 5.0)
+    assert [item.reason for item in book.all()] == [MANUAL]
+    book.refuse("a", "x", 6.0)
+    assert book.all() == ()
+    with pytest.raises(NotThereError):
+        book.refuse("a", "x", 7.0)
+    store.close()
+
+
+def test_many_threads_change_decisions(store_url: str) -> None:
+    store = Store(store_url)
+    book = Decisions(store)
+
+    def work(number: int) -> None:
+        for turn in range(5):
+            book.wish(f"a{number}", "x", None, float(turn))
+            book.settle([Decision("a", f"y{turn}", STABILITY)])
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len([item for item in book.all() if item.reason == MANUAL]) == 4
+    assert len([item for item in book.all() if item.reason == STABILITY]) == 1
+    assert Decisions(store).all() == book.all()
+    store.close()
+
+
+@pytest.mark.parametrize("broken", ["[", "7", '["\\u0000"]'])
+def test_a_damaged_row_is_told(tmp_path: Path, broken: str) -> None:
+    store = Store(f"sqlite:///{tmp_path / 'store.db'}")
+    row = {"origin": "a", "holder": "x", "reason": MANUAL, "job": ""}
+    with store.change() as connection:
+        more = {"metrics": broken, "detail": "{}", "since": 1.0}
+        connection.execute(copies_table.insert(), [row | more])
+    with pytest.raises(StoreError, match="damaged"):
+        Decisions(store)
+    store.close()
+
+
+# ── showing, configuration ───────────────────────────────────────────────────────────────────────
+
+
+def test_states_of_copies() -> None:
+    copies = {"a": held(None, NOW - 3, 5), "b": held(("m",), None, 1), "old": held(None, None, 1)}
+    seen = {
+        "x": Seen(True, report(9, copies={**copies, "k": held(None, None, 1)}), told={"k": None})
+    }
+    decisions = [
+        Decision("a", "x", STABILITY),
+        Decision("b", "x", MANUAL, metrics=("m", "n")),
+        Decision("c", "x", REFUSED),
+        Decision("a", "unseen", MANUAL),
+    ]
+    found = {(c["origin"], c["holder"]): c for c in copy_statuses(decisions, seen, NOW)}
+    states = {pair: copy["state"] for pair, copy in found.items()}
+    assert states == {
+        ("a", "x"): "held",
+        ("b", "x"): "wanted",
+        ("c", "x"): "refused",
+        ("k", "x"): "kept",
+        ("old", "x"): "leaving",
+        ("a", "unseen"): "wanted",
+    }
+    assert found["a", "x"]["behind_seconds"] == 3.0
+    assert found["b", "x"]["behind_seconds"] is None
+
+
+def test_the_configuration(tmp_path: Path) -> None:
+    found = parse_config({"replicas": {"seconds": 5, "enabled": False}}, tmp_path, "c").replicas
+    assert found == ReplicaConfig(enabled=False, seconds=5.0)
+    assert parse_config({}, tmp_path, "c").replicas == ReplicaConfig()
+    assert ReplicaConfig(capacity_megabytes=2, recent_hours=1).limits.otherwise == 2 * MEGABYTE
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        7,
+        None,
+        [1],
+        {1: 2},
+        {"second": 5},
+        {"seconds": 0},
+        {"seconds": "60"},
+        {"seconds": True},
+        {"seconds": float("nan")},
+        {"seconds": float("inf")},
+        {"seconds": 10**400},
+        {"enabled": 1},
+        {"nodes": 1.5},
+        {"nodes": -1},
+        {"quality": 1.1},
+        {"beta": -1},
+        {"solve_seconds": -1},
+    ],
+)
+def test_configurations_that_are_wrong(tmp_path: Path, wrong: Any) -> None:
+    with pytest.raises(UsageError):
+        parse_config({"replicas": wrong}, tmp_path, "c")

@@ -1,0 +1,126 @@
+"""A node of the fabric for tests: its store, its REST interface, and a fabric of nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+
+from fogline.fabric.asking import (
+    ANSWERED,
+    AWAY,
+    Aggregate,
+    Answers,
+    Names,
+    NodeAnswer,
+    Place,
+    Range,
+    Whole,
+)
+from fogline.fabric.node import Node
+from fogline.fabric.own import StoreAnswers
+from fogline.fabric.rest import make_app
+from fogline.fabric.routes_values import with_node
+from fogline.fabric.server import Server
+from fogline.fabric.space_keys import SpaceKeys
+from fogline.fabric.tokens_file import Callers, own_token
+from fogline.storage import SiteStore, StoreLimits
+from fogline.storage.changes import Changes
+from fogline.storage.values import micros
+
+SITE = "north"
+SECRET = "what all sites of these tests share"
+START = 1_767_225_600_000_000
+
+
+class Alone:
+    """A fabric of one node, another that is always away, and copies that are only noted."""
+
+    def __init__(self, store: SiteStore) -> None:
+        self._store = store
+        self._own = StoreAnswers(store)
+        self.kept: dict[str, tuple[str, ...] | None] = {}
+        self.held: dict[str, Answers] = {}
+        self.stale: list[float] = []
+        self._nodes = (NodeAnswer(SITE, ANSWERED), NodeAnswer("south", AWAY, why="no answer"))
+
+    def latest(self, names: Names, stale: float = 0.0) -> Whole:
+        self.stale.append(stale)
+        return self._whole(self._own.latest(names))
+
+    def range(self, question: Range, places: Mapping[str, Place], stale: float = 0.0) -> Whole:
+        self.stale.append(stale)
+        table = self._own.range(question, places.get(SITE))
+        more = None
+        if len(table) == question.limit:
+            last = table.slice(len(table) - 1)
+            more = {SITE: (int(micros(last["time"])[0]), int(last["seq"][0].as_py()))}
+        return Whole(with_node(table, SITE), self._nodes, more)
+
+    def aggregate(self, question: Aggregate, stale: float = 0.0) -> Whole:
+        return self._whole(self._own.aggregate(question))
+
+    def metrics(self, prefix: str) -> Whole:
+        return self._whole(self._own.metrics(prefix))
+
+    def sql(self, text: str) -> Whole:
+        return self._whole(self._own.sql(text))
+
+    def nodes(self) -> Sequence[Mapping[str, Any]]:
+        return [{"node": SITE, "state": ANSWERED}, {"node": "south", "state": AWAY}]
+
+    def copy_of(self, origin: str) -> Answers | None:
+        return self.held.get(origin)
+
+    def keep_copy(self, origin: str, metrics: tuple[str, ...] | None) -> None:
+        self.kept[origin] = metrics
+
+    def drop_copy(self, origin: str) -> None:
+        self.kept.pop(origin, None)
+
+    def copies(self) -> Mapping[str, Mapping[str, Any]]:
+        return {origin: {"metrics": metrics} for origin, metrics in self.kept.items()}
+
+    def copy_changes(
+        self, origin: str, after: int, metrics: tuple[str, ...] | None, limit: int
+    ) -> tuple[Changes, str]:
+        return self._store.changes(after, metrics, limit), "of another"
+
+    def state(self, with_metrics: bool = False) -> Mapping[str, Any]:
+        return {"node": SITE, "metrics": self._store.metric_sizes() if with_metrics else None}
+
+    def _whole(self, table: pa.Table) -> Whole:
+        return Whole(with_node(table, SITE), self._nodes)
+
+
+class Served:
+    """A node that answers over HTTP."""
+
+    def __init__(self, store: SiteStore, fabric: Alone, address: str, folder: Path) -> None:
+        self.store = store
+        self.fabric = fabric
+        self.address = address
+        self.folder = folder
+
+    def client(self, token: str | None = None) -> httpx.Client:
+        """For the owner, or for who has this token."""
+        headers = {"Authorization": f"Bearer {token or own_token(self.folder)}"}
+        return httpx.Client(base_url=self.address, headers=headers, trust_env=False, timeout=120)
+
+
+@contextmanager
+def served(folder: Path, limits: StoreLimits | None = None) -> Iterator[Served]:
+    """A node with a new store in the folder, until the block is left."""
+    with SiteStore(folder, SITE, limits) as store:
+        fabric = Alone(store)
+        node = Node(SITE, store, fabric, Callers(folder, SECRET), SpaceKeys(folder))
+        server = Server("127.0.0.1", 0)
+        server.start(make_app(node))
+        try:
+            yield Served(store, fabric, server.address, folder)
+        finally:
+            server.stop()

@@ -1,0 +1,150 @@
+"""Several nodes in one process, each with its store, its folder and its REST interface."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from fogline.fabric.asking import Names, Place, Range
+from fogline.fabric.fabric import Fabric
+from fogline.fabric.node import Node
+from fogline.fabric.options import FabricOptions
+from fogline.fabric.rest import make_app
+from fogline.fabric.server import Server
+from fogline.fabric.space_keys import SpaceKeys
+from fogline.fabric.tokens_file import Callers
+from fogline.storage import SiteStore, StoreLimits, Value, from_values, to_values
+
+SECRET = "a secret that nodes share"
+START = 1_767_225_600_000_000
+QUICK = FabricOptions(
+    exchange_seconds=0.2, copy_seconds=0.1, settle_seconds=0.3, answer_seconds=10.0, page_rows=500
+)
+SMALL = StoreLimits(flush_rows=300, file_rows=2_000, merge_files=3)
+DEADLINE = 60.0
+
+
+class RunningNode:
+    """A node that can be stopped, started again on the same port, and lose its disk."""
+
+    def __init__(self, site: str, folder: Path, options: FabricOptions = QUICK) -> None:
+        self.site = site
+        self.folder = folder / site
+        self._options = options
+        self._nodes: dict[str, str] = {}
+        self._port = 0
+        self._running = False
+        self.start()
+
+    def start(self, secret: str = SECRET) -> None:
+        self.server = Server("127.0.0.1", self._port)
+        self._port = self.server.port
+        self.store = SiteStore(self.folder / "store", self.site, SMALL)
+        self.store.start()
+        self.fabric = Fabric(self.site, self.store, self.folder, secret, self._options)
+        callers, keys = Callers(self.folder / "store", SECRET), SpaceKeys(self.folder / "store")
+        self.fabric.set_nodes(self._nodes)
+        self.fabric.start()
+        self.server.start(make_app(Node(self.site, self.store, self.fabric, callers, keys)))
+        self._running = True
+
+    @property
+    def address(self) -> str:
+        return self.server.address
+
+    def know(self, nodes: dict[str, str]) -> None:
+        self._nodes = {name: address for name, address in nodes.items() if name != self.site}
+        self.fabric.set_nodes(self._nodes)
+
+    def stop(self) -> None:
+        if self._running:
+            self._running = False
+            self.server.stop()
+            self.fabric.close()
+            self.store.close()
+
+    def lose_disk(self) -> None:
+        """Only while it is stopped."""
+        shutil.rmtree(self.folder)
+
+    def put(self, values: Iterable[Value], flush: bool = True) -> None:
+        self.store.ingest(from_values(values))
+        if flush:
+            self.store.flush()
+
+
+@contextmanager
+def running(
+    folder: Path, *sites: str, options: FabricOptions = QUICK
+) -> Iterator[tuple[RunningNode, ...]]:
+    """Nodes that know each other, once all of them have seen all others."""
+    nodes = tuple(RunningNode(site, folder, options) for site in sites)
+    try:
+        addresses = {node.site: node.address for node in nodes}
+        for node in nodes:
+            node.know(addresses)
+        for node in nodes:
+            until(lambda node=node: all_answer(node), f"{node.site} sees the others")
+        yield nodes
+    finally:
+        for node in nodes:
+            node.stop()
+
+
+def all_answer(node: RunningNode) -> bool:
+    return all(seen.state == "answered" for seen in node.fabric.seen().values())
+
+
+def until(condition: Callable[[], object], what: str = "") -> None:
+    """Waits for a condition, not for a time."""
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, f"never: {what}"
+        time.sleep(0.02)
+
+
+def some_values(count: int, metric: str = "cpu", first: int = 0) -> list[Value]:
+    return [
+        Value(f"{metric}{i % 3}", f"e{i % 5}", START + i * 1_000, float(i))
+        for i in range(first, first + count)
+    ]
+
+
+def own_health(value: Value) -> bool:
+    return value.metric.startswith("fabric.")
+
+
+def pages(fabric: Fabric, question: Range, stale: float = 0.0) -> list[tuple[str, Value]]:
+    """Every value of a range with its node, page by page; those of the fabric itself left out."""
+    found: list[tuple[str, Value]] = []
+    places: dict[str, Place] = {}
+    while True:
+        whole = fabric.range(question, places, stale)
+        assert len(whole.table) <= question.limit
+        nodes = whole.table["node"].to_pylist()
+        rows = zip(nodes, to_values(whole.table), strict=True)
+        found += [(node, value) for node, value in rows if not own_health(value)]
+        if whole.places is None:
+            return found
+        assert dict(whole.places) != places
+        places = dict(whole.places)
+
+
+def numbers(fabric: Fabric, node: str, metric: str = "cpu%", limit: int = 1_000) -> list[int]:
+    """The numbers that are told of a node, in order."""
+    question = Range(Names((metric,)), limit=limit)
+    return sorted(int(value.value) for where, value in pages(fabric, question) if where == node)
+
+
+def how(fabric: Fabric, node: str) -> dict[str, object]:
+    """How a node took part in an answer."""
+    whole = fabric.latest(Names(("cpu%",)))
+    return next(answer.as_json() for answer in whole.nodes if answer.node == node)
+
+
+def slower(**changes: float) -> FabricOptions:
+    return replace(QUICK, **changes)  # type: ignore[arg-type]
