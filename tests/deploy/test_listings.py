@@ -194,6 +194,23 @@ def problems_of(text: str) -> list[str]:
     return [f"{p.line}:{p.column} {p.code} {p.message}" for p in caught.value.problems]
 
 
+def test_what_cannot_be_read_of_a_plan_hides_nothing_of_the_rest() -> None:
+    text = """{"Operations": [
+        {"OP-ID": "1", "colour": "red", "source": "s", "task": {"Type": "deploy"}},
+        {"OP-ID": "2", "source": "1", "task": {"Type": "deply", "binary": "filter.dp"}},
+        {"OP-ID": "3", "source": "nobody",
+         "task": {"Type": "deploy", "binary": "filtr.dp", "Arguments": {"publish.topic": "t"}}}],
+        "Placement": {"1": "PI-1", "2": "VM-7", "3": "PI-1"}}"""
+    assert [told.split(" ", 2)[:2] for told in problems_of(text)] == [
+        ["2:19", "MISSING"],
+        ["2:24", "FIELD"],
+        ["3:19", "TOPIC"],
+        ["3:56", "ACTION"],
+        ["5:48", "STEP"],
+        ["6:37", "SITE"],
+    ]
+
+
 def test_what_is_wrong_with_a_plan_is_told_with_its_place() -> None:
     text = sample("listing-a.1.json")
     assert problems_of(text.replace("PI-2", "PI-7")) == [

@@ -37,6 +37,14 @@ def client(node: Served) -> Iterator[httpx.Client]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """For questions that change nothing."""
+    with served(tmp_path_factory.mktemp("asked")) as found, found.client() as made:
+        fill(found)
+        yield made
+
+
 def fill(node: Served, count: int = 20) -> list[Value]:
     """Values of two metrics and three entities, a second apart."""
     values = [
@@ -115,7 +123,7 @@ def test_the_last_page_has_no_next(node: Served, client: httpx.Client) -> None:
 
 def test_relative_times_mean_the_same_on_every_page(node: Served, client: httpx.Client) -> None:
     node.store.ingest(from_values([Value("m", "e", START + i, float(i)) for i in range(4)]))
-    question = {"scope": "node", "from": "-10000w", "to": "now", "limit": 2}
+    question: dict[str, Any] = {"scope": "node", "from": "-10000w", "to": "now", "limit": 2}
     first = client.get("/v1/range", params=question).json()
     reply = client.get("/v1/range", params={**question, "limit": 9, "cursor": first["next"]})
     assert numbers(reply) == [2.0, 3.0]
@@ -227,9 +235,12 @@ def test_metadata(node: Served, client: httpx.Client) -> None:
     refused(client.get("/v1/metadata/changes"), 404)
     assert client.delete(f"{odd}?entity=e").status_code == 200
     refused(client.delete(f"{odd}?entity=e"), 404)
-    for wrong in ({"x": 1}, {"unit": 1}, {"minimum": "1"}, {"extra": {"a": 1}}, {"extra": []},
-                  {"higher_is_better": 1}, {"interval_ms": 1.5}, {"interval_ms": 2**70},
-                  {"unit": "x" * 70_000}, {"minimum": True}, {"maximum": 10**400}):  # fmt: skip
+    wrongs: list[dict[str, Any]] = [
+        {"x": 1}, {"unit": 1}, {"minimum": "1"}, {"extra": {"a": 1}}, {"extra": []},
+        {"higher_is_better": 1}, {"interval_ms": 1.5}, {"interval_ms": 2**70}, {"minimum": True},
+        {"unit": "x" * 70_000}, {"maximum": 10**400},
+    ]  # fmt: skip
+    for wrong in wrongs:
         refused(client.put(odd, content=json.dumps(wrong).encode()), 400)
     refused(client.put("/v1/metadata/" + "m" * 2_000, json={"unit": "x"}), 400)
     assert client.get(odd).json()["version"] == 1
@@ -292,9 +303,9 @@ def test_spaces_with_a_key_of_their_own(node: Served, client: httpx.Client) -> N
      {"columns": {"a": "text"}, "memory": 1}, {"columns": {"a": "text"}, "hours": 0},
      {"columns": {"a": "text"}, "rows": 2**70}, {"columns": {f"c{i}": "text" for i in range(200)}}],
 )  # fmt: skip
-def test_spaces_that_cannot_be(client: httpx.Client, body: dict[str, Any]) -> None:
-    refused(client.put("/v1/spaces/bad", json=body), 400)
-    assert client.get("/v1/spaces").json() == {"spaces": []}
+def test_spaces_that_cannot_be(asked: httpx.Client, body: dict[str, Any]) -> None:
+    refused(asked.put("/v1/spaces/bad", json=body), 400)
+    assert asked.get("/v1/spaces").json() == {"spaces": []}
 
 
 def test_keys_of_spaces_survive_a_restart(tmp_path: Path) -> None:
@@ -314,7 +325,8 @@ def test_nodes_state_and_copies(node: Served, client: httpx.Client) -> None:
     assert client.put("/v1/copies/south", json={"metrics": None}).status_code == 200
     assert node.fabric.kept == {"south": None}
     refused(client.put(f"/v1/copies/{SITE}", json={}), 400)
-    for metrics in (["m" * 2_000], [1], "all", {}):
+    wrong: list[Any] = [["m" * 2_000], [1], "all", {}]
+    for metrics in wrong:
         refused(client.put("/v1/copies/south", json={"metrics": metrics}), 400)
     assert client.delete("/v1/copies/south").status_code == 200
     refused(client.delete("/v1/copies/south"), 404)
@@ -337,8 +349,9 @@ def test_every_address_needs_a_token_and_its_right(node: Served) -> None:
         refused(nobody.get("/nowhere"), 401)
         assert nobody.get("/docs").status_code == 200
         described = nobody.get("/openapi.json").json()
-    told = {(path, method.upper()) for path, item in described["paths"].items() for method in item}
-    assert told == {(a.path.replace(":path", ""), a.method) for a in ROUTES}
+    paths = described["paths"].items()
+    found = {(path, method.upper()) for path, item in paths for method in item}
+    assert found == {(a.path.replace(":path", ""), a.method) for a in ROUTES}
     assert own_token(node.folder) not in json.dumps(described)
 
 
@@ -370,8 +383,8 @@ def test_other_nodes_read_and_copy_but_do_not_write(node: Served) -> None:
      "cursor=" + "A" * 10_000, "stale=-1", "stale=nan", "stale=inf", "stale=x", "scope=", "of=x",
      "metric=" + "m" * 2_000, "entity=" + "e" * 2_000, "limit=%D9%A3"],
 )  # fmt: skip
-def test_questions_that_are_wrong(client: httpx.Client, query: str) -> None:
-    refused(client.get(f"/v1/range?{query}"), 400)
+def test_questions_that_are_wrong(asked: httpx.Client, query: str) -> None:
+    refused(asked.get(f"/v1/range?{query}"), 400)
 
 
 @pytest.mark.parametrize(
@@ -379,9 +392,8 @@ def test_questions_that_are_wrong(client: httpx.Client, query: str) -> None:
               "from=-99999999999999999999&to=99999999999999999999", "from=now&to=-1h",
               "metric=%ED%A0%80", "metric=a&metric=a"]
 )  # fmt: skip
-def test_odd_questions_have_answers(node: Served, client: httpx.Client, query: str) -> None:
-    fill(node)
-    assert client.get(f"/v1/range?{query}").status_code == 200
+def test_odd_questions_have_answers(asked: httpx.Client, query: str) -> None:
+    assert asked.get(f"/v1/range?{query}").status_code == 200
 
 
 def test_addresses_and_methods_that_do_not_exist(client: httpx.Client) -> None:

@@ -19,7 +19,8 @@ SETTLED = [{"node": name, "state": "answered"} for name in SITES]
 @pytest.fixture(scope="package")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     specs = [SiteSpec(name, more={"engine": "none", "store": STORED}) for name in SITES]
-    with World(tmp_path_factory.mktemp("fabric"), specs) as made:
+    by_hand = {"replicas": {"enabled": False}}
+    with World(tmp_path_factory.mktemp("fabric"), specs, coordinator=by_hand) as made:
         for site in SITES:
             eventually(
                 lambda site=site: not ask(made, site, "/v1/state")["restoring"],

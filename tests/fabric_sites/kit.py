@@ -94,6 +94,13 @@ def counts(world: World, site: str, metric: str = "n") -> dict[str, int]:
     return found
 
 
+def held(world: World, holder: str, origin: str) -> int:
+    """How many values a copy has."""
+    told = ask(world, holder, "/v1/aggregate", scope="node", of=origin, metric="n",
+               bucket="1000000h", function="count")  # fmt: skip
+    return sum(row["count"] for row in told["rows"])
+
+
 def states(world: World, site: str) -> dict[str, str]:
     """How each node took part in an answer of this one."""
     return {node["node"]: node["state"] for node in ask(world, site, "/v1/latest")["nodes"]}

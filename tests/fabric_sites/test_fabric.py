@@ -23,6 +23,7 @@ from tests.fabric_sites.kit import (
     counts,
     door,
     eventually,
+    held,
     kill_store,
     pages,
     publish,
@@ -131,12 +132,7 @@ def test_a_copy_answers_for_a_dead_site(world: World, base: int) -> None:
     publish(world, "east", range(base + 500, base + 700))
     wanted = total(world, "north")["east"]
 
-    def complete() -> bool:
-        told = ask(world, "south", "/v1/aggregate", scope="node", of="east", metric="n",
-                   bucket="1000000h", function="count")  # fmt: skip
-        return sum(row["count"] for row in told["rows"]) == before["east"] + 700
-
-    eventually(complete, "old and new values in the copy")
+    eventually(lambda: held(world, "south", "east") == before["east"] + 700, "old and new values")
     world.sites["east"].kill()
     try:
         for site in ("north", "south"):
@@ -162,7 +158,7 @@ def test_a_site_that_lost_its_store_takes_its_values_back(world: World, base: in
     publish(world, "north", range(base, base + 300))
     taken_in(world, before, {"north": 300})
     run_fogline(world, "replicas", "add", "north", "east")
-    eventually(lambda: _held(world, "east", "north") == before["north"] + 300, "a copy at east")
+    eventually(lambda: held(world, "east", "north") == before["north"] + 300, "a copy at east")
     world.sites["north"].ask_to_end()
     world.sites["north"].wait(60)
     for name in ("store", "log"):
@@ -177,14 +173,8 @@ def test_a_site_that_lost_its_store_takes_its_values_back(world: World, base: in
             ),
             f"old and new values at {site}",
         )
-    eventually(lambda: _held(world, "east", "north") == before["north"] + 400, "the copy follows")
+    eventually(lambda: held(world, "east", "north") == before["north"] + 400, "the copy follows")
     run_fogline(world, "replicas", "remove", "north", "east")
-
-
-def _held(world: World, holder: str, origin: str) -> int:
-    told = ask(world, holder, "/v1/aggregate", scope="node", of=origin, metric="n",
-               bucket="1000000h", function="count")  # fmt: skip
-    return sum(row["count"] for row in told["rows"])
 
 
 def test_health_and_routes_are_metrics_too(world: World) -> None:

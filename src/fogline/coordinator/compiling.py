@@ -40,7 +40,8 @@ class DeployCompiler:
         """A job's JSON is a composition of one."""
         text = json.dumps({"jobs": [description]}, indent=1, ensure_ascii=False)
         composition = read_composition(text)
-        return _resolved(composition, composition.jobs[0].name.text, world)
+        named = [job.name.text for job in composition.jobs]
+        return _resolved(composition, named[0] if named else "", world)
 
 
 def _resolved(composition: Composition, name: str, world: World) -> Compiled:

@@ -102,10 +102,13 @@ class World:
         folder: Path,
         sites: Iterable[SiteSpec],
         tell: Callable[[str], None] = lambda text: None,
+        coordinator: Mapping[str, Any] | None = None,
     ) -> None:
+        """`coordinator` goes into its configuration as it stands."""
         self.folder = folder
         self._specs = {site.name: site for site in sites}
         self._tell = tell
+        self._more = dict(coordinator or {})
         self.control_port, self._rest_port = free_port(), free_port()
         self.ports = {name: free_port() for name in self._specs}
         self.http_ports = {name: free_port() for name in self._specs}
@@ -139,6 +142,7 @@ class World:
             "folder": str(self.folder / "coordinator"),
             "port": self._rest_port,
             "control": {"port": self.control_port},
+            **self._more,
         }
         return self._written("coordinator.yaml", config)
 

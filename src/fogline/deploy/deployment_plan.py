@@ -24,7 +24,7 @@ from fogline.deploy.operations import (
 )
 from fogline.deploy.problems import Lines, Problems
 from fogline.deploy.tree import Word, read_scalar, shortened
-from fogline.deploy.written import STOP_JOB, Composition, WrittenJob, WrittenPlace
+from fogline.deploy.written import STOP_JOB, UNKNOWN, Composition, WrittenJob, WrittenPlace
 from fogline.model.jobs import Scalar
 
 _INPUT = "input."
@@ -32,15 +32,13 @@ _NO_PARAMETERS = frozenset({MAIN_CLASS, PUBLISH_TOPIC, SUBSCRIBE_TOPIC, TOPIC})
 
 
 def read_deployment_plan(text: str) -> Composition:
-    """What a text says, as a composition; raises PipelineError with everything wrong in it."""
-    lines = Lines.of(text)
-    problems = Problems(lines)
+    """What a text says, as a composition, as far as it can be read, and what is wrong with it."""
+    problems = Problems(Lines.of(text))
     tree = read_json(text, problems)
     document = PlanDocument(problems)
     operations = document.operations(tree)
     jobs = tuple(_Wiring(operations, problems).jobs())
-    problems.raise_if_any()
-    return Composition(jobs, document.name, lines=lines)
+    return Composition(jobs, document.name, problems=problems, unread=len(problems) > 0)
 
 
 class _Wiring:
@@ -64,10 +62,12 @@ class _Wiring:
             yield from self._jobs(operation)
 
     def _jobs(self, operation: Operation) -> Iterator[WrittenJob]:
+        before = len(self.problems)
         reads, writes = tuple(self._reads(operation)), tuple(self._writes(operation))
         parameters = self._parameters(operation)
         main = operation.argument(MAIN_CLASS)
         entry = entry_word(main, True, self.problems) if main else None
+        unread = operation.unread or len(self.problems) > before
         for node in operation.nodes:
             yield WrittenJob(
                 name=Word(f"{operation.id.text}@{node.text}", node.at),
@@ -81,6 +81,7 @@ class _Wiring:
                 running=operation.action != STOP_JOB,
                 action=operation.action,
                 spots={"": operation.id.at, "site": node.at},
+                unread=frozenset({UNKNOWN} if unread else ()),
             )
 
     def _parameters(self, operation: Operation) -> dict[str, Scalar]:

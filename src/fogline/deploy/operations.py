@@ -54,6 +54,8 @@ class Operation:
     argument_spots: Mapping[str, Spot] = field(default_factory=dict)
     described_node: str = ""
     """The id in its node's metadata."""
+    unread: bool = False
+    """A part of it could not be read."""
 
     def argument(self, name: str) -> Word | None:
         return next(iter(self.arguments.get(name, ())), None)
@@ -169,6 +171,7 @@ class PlanDocument:
     # ── one operation ───────────────────────────────────────────────────────────────────────────
 
     def _operation(self, value: Value) -> Operation | None:
+        before = len(self._problems)
         fields = self._known(value, _FIELDS, "an operation")
         identity = fields.get("id")
         if not isinstance(identity, Word):
@@ -182,16 +185,19 @@ class PlanDocument:
         if not isinstance(binary, Word) and action not in (INGESTION, UNINSTALL):
             message = f"operation {shortened(identity.text)} has no binary"
             self._problems.add("MISSING", message, identity.at, "add binary to its task")
+        nodes = self._nodes(identity, described)
+        sources, targets = self._names(fields.get("source")), self._names(fields.get("target"))
         return Operation(
             identity,
             action,
-            self._nodes(identity, described),
+            nodes,
             binary if isinstance(binary, Word) else None,
-            self._names(fields.get("source")),
-            self._names(fields.get("target")),
+            sources,
+            targets,
             arguments,
             spots,
             described.text if described else "",
+            len(self._problems) > before,
         )
 
     def _action(self, value: Value | None, identity: Word) -> str:

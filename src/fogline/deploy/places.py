@@ -30,8 +30,10 @@ class Places:
             return self.named(job.site)
         if job.address is not None:
             return self._addressed(job.address)
+        if not job.is_sure("site", "spe_address"):
+            return None
         hint = "add site: one of " + listed(self._topology.nodes)
-        message = f"job {shortened(job.name.text)} is at no site"
+        message = f"{job.called} is at no site"
         self._problems.add("SITE", message, job.at(), hint)
         return None
 

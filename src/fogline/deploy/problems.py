@@ -51,6 +51,12 @@ class Problems:
     def __len__(self) -> int:
         return len(self._found) + self._untold
 
+    def copy(self) -> Problems:
+        """The same problems, to go on with."""
+        made = Problems(self._lines)
+        made._found, made._untold = list(self._found), self._untold
+        return made
+
     def add(self, code: str, message: str, at: Spot, hint: str = "") -> None:
         if len(self._found) >= MOST:
             self._untold += 1

@@ -1,15 +1,16 @@
-"""From a composition to a pipeline: everything looked up and checked, all problems told at once."""
+"""From a composition to a pipeline: everything looked up and checked, all problems told at once,
+those of reading it too."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fogline.deploy.feeds import unfed
-from fogline.deploy.flow import Flow, Key, find_cycle, key_of
+from fogline.deploy.flow import Key, key_of
 from fogline.deploy.places import Places
 from fogline.deploy.problems import Problems
 from fogline.deploy.query_topics import redirected, stream_topics
+from fogline.deploy.together import Together
 from fogline.deploy.topology import Topology
 from fogline.deploy.tree import START, Spot, Word, shortened
 from fogline.deploy.works import (
@@ -70,7 +71,7 @@ def resolve(
     `code` has packages by path as it is written, `files` the texts of .ins files by their name,
     `existing` the pipeline of every job that is known; `name` is for a composition without one.
     """
-    problems = Problems(composition.lines)
+    problems = composition.problems.copy()
     known = Known(code, check, files or {}, functions, check_steps)
     resolver = _Resolver(composition, topology, known, problems, composition.name or name)
     pipeline = resolver.pipeline(existing)
@@ -95,6 +96,7 @@ class _Resolver:
         self._name = name
         self._places = Places(topology, composition.brokers, problems)
         self._works = Works(known, problems)
+        self._together = Together(composition)
         self._spots: dict[str, Spot] = {}
         self._read_spots: dict[Key, Spot] = {}
 
@@ -111,12 +113,14 @@ class _Resolver:
             if written.action != DEPLOY and written.name.text in existing:
                 parameters = job.parameters if job else {}
                 self.actions.append(JobAction(written.action, written.name.text, parameters))
-        self._check_flow(jobs)
+        self._check_flow()
         return Pipeline(self._name, tuple(jobs))
 
     def _check_name(self, job: WrittenJob, existing: Mapping[str, str]) -> None:
         name, at = job.name.text, job.name.at
         owner = existing.get(name)
+        if not name and not job.is_sure("name"):
+            return
         if not is_name(name):
             message = f"a job cannot be called {shortened(name)!r}"
             self._problems.add("NAME", message, at, "no / + # $, at most 120 bytes")
@@ -142,9 +146,11 @@ class _Resolver:
         work, reads = self._reads(written, node, computed)
         told = computed.parameters if computed else None
         if node is None or work is None or reads is None or writes is None:
+            where = node.name if node else ""
+            self._together.add_unfinished(written, computed, reads, writes, where)
             return None
         self._note(written, node, work, writes)
-        return Job(
+        job = Job(
             name=written.name.text,
             node=node.name,
             work=work,
@@ -155,6 +161,8 @@ class _Resolver:
             publish=written.publish,
             running=written.running,
         )
+        self._together.add(job, written)
+        return job
 
     def _reads(
         self, written: WrittenJob, node: Node | None, computed: Computed | None
@@ -164,8 +172,8 @@ class _Resolver:
             return None, given
         if computed.query is not None:
             return self._query_reads(written, node, computed.work, computed.query, given)
-        if not written.reads:
-            message = f"job {shortened(written.name.text)} reads nothing"
+        if not written.reads and written.is_sure("source"):
+            message = f"{written.called} reads nothing"
             self._problems.add("TOPIC", message, written.at(), "add source_topic")
         return computed.work, given
 
@@ -220,19 +228,12 @@ class _Resolver:
 
     # ── all jobs together ───────────────────────────────────────────────────────────────────────
 
-    def _check_flow(self, jobs: list[Job]) -> None:
-        flow = Flow.of(jobs)
-        cycle = find_cycle(flow)
+    def _check_flow(self) -> None:
+        cycle = self._together.cycle()
         if cycle:
             message = f"jobs feed one another in a circle: {' -> '.join(cycle[:20])}"
-            self._problems.add("CYCLE", message, self._spots[cycle[0]])
-        inputs = self._inputs()
-        complete = sum(job.action != UNINSTALL for job in self._composition.jobs) == len(jobs)
-        if complete:
-            self._check_feeds(flow, inputs)
-
-    def _check_feeds(self, flow: Flow, inputs: list[Key] | None) -> None:
-        for finding in unfed(flow, self._topology.nodes, inputs):
+            self._problems.add("CYCLE", message, self._spots.get(cycle[0], START))
+        for finding in self._together.unfed(self._topology.nodes, self._inputs()):
             if finding.wrong:
                 at = self._read_spots.get((finding.topic, finding.place), START)
                 self._problems.add("UNWRITTEN", finding.wrong, at, finding.hint)
@@ -249,6 +250,8 @@ class _Resolver:
             if not anywhere:
                 place = self._places.place(written, None, reading=True)
                 found += [key_of(place)] if place else []
+                if place is None:
+                    self._together.note_doubtful(written)
             elif self._places.usable(written.topic, reading=True):
                 found.append((written.topic.text, ""))
         return found

@@ -93,10 +93,10 @@ class Works:
         found = [name for name, is_given in given.items() if is_given]
         if len(found) == 1:
             return found[0]
-        if not found and any(name in job.spots for name in ("entry", "entry_class", "steps")):
-            return None  # it is there but wrong, which has been told
+        if not found and not job.is_sure("entry", "job_path", "query", "steps"):
+            return None
         told = f"has {' and '.join(found)}" if found else "has nothing to compute"
-        message = f"job {shortened(job.name.text)} {told}"
+        message = f"{job.called} {told}"
         hint = "give one of: entry with job_path, query, steps"
         self._problems.add("WORK", message, job.at(), hint)
         return None
@@ -141,8 +141,8 @@ class Works:
     def _code(self, entry: Word | None, path: Word | None, job: WrittenJob) -> Computed | None:
         package = self._package(path, job)
         if entry is None:
-            if not job.spots.keys() & {"entry", "entry_class"}:
-                message = f"job {shortened(job.name.text)} does not say which function to call"
+            if job.is_sure("entry"):
+                message = f"{job.called} does not say which function to call"
                 hint = "add main.class" if job.binary else "add entry: module:function"
                 self._problems.add("ENTRY", message, job.at("job_path"), hint)
             return None
@@ -156,8 +156,10 @@ class Works:
         return Computed(Code(entry.text, package.sha256, package.file))
 
     def _package(self, path: Word | None, job: WrittenJob) -> Package | None:
+        if path is None and not job.is_sure("job_path"):
+            return None
         if path is None:
-            message = f"job {shortened(job.name.text)} does not say where its code is"
+            message = f"{job.called} does not say where its code is"
             self._problems.add("CODE", message, job.at("entry"), "add job_path: a .py or .whl file")
             return None
         package = self._known.code.get(path.text)
@@ -170,6 +172,8 @@ class Works:
 
     def _readable(self, job: WrittenJob) -> bool:
         """Whether the input says enough for code: nothing at all, or a format and a schema."""
+        if "input" in job.unread:
+            return True
         message = ""
         if foreign := [name for name in job.input if name not in CODE_INPUT]:
             message = f"input {', '.join(foreign)} is for gateways"
@@ -188,6 +192,8 @@ class Works:
         parameters: Mapping[str, Scalar],
         at: Spot,
     ) -> Computed | None:
+        if job.unread & {"steps", "input", "parameters"}:
+            return None
         reason = self._known.check_steps(steps, job.input, parameters)
         if reason is not None:
             self._problems.add("STEP", reason, at)

@@ -1,6 +1,8 @@
 """A composition as it is written: names and addresses not looked up yet, every word with its place.
 
-What the readers of compositions and of deployment plans both give, and what `resolve` takes.
+What the readers of compositions and of deployment plans both give, and what `resolve` takes. They
+raise nothing: what is wrong in one place does not keep the rest from being read, and `resolve`
+tells it together with what it finds itself.
 """
 
 from __future__ import annotations
@@ -9,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fogline.deploy.problems import Lines
-from fogline.deploy.tree import START, Spot, Word
+from fogline.deploy.problems import Lines, Problems
+from fogline.deploy.tree import START, Spot, Word, shortened
 from fogline.model.jobs import Scalar
 
 DEPLOY, UPDATE, UNINSTALL = "deploy", "update", "uninstall"
@@ -18,6 +20,9 @@ START_JOB, STOP_JOB = "start", "stop"
 ACTIONS = (DEPLOY, UPDATE, UNINSTALL, START_JOB, STOP_JOB)
 
 _CODE = (".py", ".whl", ".jar")
+
+UNKNOWN = "?"
+"""Stands for a field of an unknown name: it may be meant to be any other."""
 
 CODE_INPUT = ("format", "time", "lateness", "schema", "entity", "metric", "value", "header")
 GATEWAY_INPUT = ("fields", "metricField", "valueField", "stream", "deduplicate")
@@ -60,6 +65,18 @@ class WrittenJob:
     action: str = DEPLOY
     spots: Mapping[str, Spot] = field(default_factory=dict, compare=False, repr=False)
     """The place of each field, and of the job itself under its empty name."""
+    unread: frozenset[str] = frozenset()
+    """What could not be read: names of fields, or UNKNOWN when it has one that nobody knows."""
+
+    def is_sure(self, *fields: str) -> bool:
+        """Whether what is missing in these fields is missing, and not just written wrong: that
+        has been told."""
+        return not self.unread & {UNKNOWN, *fields}
+
+    @property
+    def called(self) -> str:
+        """The job, for messages."""
+        return f"job {shortened(self.name.text)}" if self.name.text else "this job"
 
     def at(self, name: str = "") -> Spot:
         return self.spots.get(name, self.spots.get("", START))
@@ -88,7 +105,10 @@ class Composition:
     inputs: tuple[WrittenPlace, ...] | None = None
     brokers: tuple[Word, ...] = ()
     """Addresses of brokers that belong to no node of ours."""
-    lines: Lines = field(default_factory=Lines, compare=False, repr=False)
+    problems: Problems = field(default_factory=lambda: Problems(Lines()), compare=False, repr=False)
+    """What is wrong with the text itself."""
+    unread: bool = False
+    """Jobs or inputs could not be read: there may be some that nothing is known of."""
 
     @property
     def query_files(self) -> tuple[str, ...]:

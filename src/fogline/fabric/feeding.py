@@ -30,7 +30,8 @@ class Feeding:
     def __init__(self, store: SiteStore, logs: SiteLog) -> None:
         self._store = store
         self._logs = logs
-        self._wanted: Mapping[str, Mapping[str, Any]] | None = None
+        self._wanted: Mapping[str, Mapping[str, Any]] = {}
+        self._in_force = self._wanted
         self._fed: dict[str, FedLog] = {}
         self._ending: dict[str, FedLog] = {}
         self._told: list[FedLog] = []
@@ -57,6 +58,11 @@ class Feeding:
         if self._thread.is_alive():
             self._thread.join()
 
+    @property
+    def settled(self) -> bool:
+        """Whether what is wanted is in force."""
+        return self._wanted is self._in_force
+
     def status(self) -> list[dict[str, Any]]:
         """For each log its state, how many bytes it lags, values taken and left out."""
         return [fed.told for fed in self._told]
@@ -77,9 +83,10 @@ class Feeding:
             fed.close()
 
     def _round(self) -> int:
-        wanted, self._wanted = self._wanted, None
-        if wanted is not None:
+        wanted = self._wanted
+        if wanted is not self._in_force:
             self._change(wanted)
+            self._in_force = wanted
         moved, now = 0, time.monotonic()
         for fed in (*self._fed.values(), *self._ending.values()):
             if self._stop.is_set():

@@ -10,6 +10,7 @@ import logging
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,8 @@ def main() -> None:
             state = "damaged" if isinstance(error, StoreDamaged) else "failed"
             hint = error.hint if isinstance(error, FoglineError) else ""
             print(f"store: {error}", file=sys.stderr, flush=True)
-            _wait(parent, {"state": state, "why": str(error), "hint": hint}, pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            changed = _wait(parent, {"state": state, "why": str(error), "hint": hint}, pause)
+            pause = _FIRST_PAUSE if changed else min(2 * pause, _LONGEST_PAUSE)
 
 
 def run(parent: Parent) -> None:
@@ -68,15 +69,16 @@ def run(parent: Parent) -> None:
     store = StoreProcess(parent.config)
     try:
         store.start()
-        due, told = 0.0, ""
+        due, told = 0.0, ("", 0)
         while not parent.gone.is_set():
             if (config := parent.changed()) is not None:
                 if any(config.get(key) != parent.config.get(key) for key in _FIXED):
                     return
+                parent.config = config
                 store.change(config)
-                due = 0.0
-            if (state := store.state()) != told or time.monotonic() >= due:
-                due, told = time.monotonic() + _TELL_SECONDS, state
+            news = store.state(), store.revision()
+            if news != told or time.monotonic() >= due:
+                due, told = time.monotonic() + _TELL_SECONDS, news
                 tell(store.status())
             parent.wait(_TICK_SECONDS)
     finally:
@@ -90,24 +92,20 @@ class StoreProcess:
         from fogline.fabric.fabric import Fabric  # makes columns, which would import pandas
 
         self._config = config
+        self._revision = 0
         site, folder = str(config["site"]), Path(config["folder"])
         secret = str(config.get("secret") or "")
-        self._store = SiteStore(folder / "store", site, limits_of(config.get("limits") or {}))
-        try:
+        limits = limits_of(config.get("limits") or {})
+        with ExitStack() as opened:
+            self._store = opened.enter_context(SiteStore(folder / "store", site, limits))
             callers = Callers(folder / "store", secret)
             keys = SpaceKeys(folder / "store")
             host, port = config.get("host") or "127.0.0.1", config.get("port") or 0
             self._server = listen_again(host, port, folder / "store-port")
-        except BaseException:
-            self._store.close()
-            raise
-        try:
+            opened.callback(self._server.stop)
             options = options_of(config.get("control") or {})
             self._fabric = Fabric(site, self._store, folder, secret, options)
-        except BaseException:
-            self._server.stop()
-            self._store.close()
-            raise
+            opened.pop_all()  # from here on `stop` closes them
         logs = SiteLog(folder / "log")
         self._node = Node(site, self._store, self._fabric, callers, keys)
         self._feeding = Feeding(self._store, logs)
@@ -142,10 +140,16 @@ class StoreProcess:
             return FULL
         return RUNNING if self._store.state().problem is None else "failing"
 
+    def revision(self) -> int:
+        """Of the configuration that is in force."""
+        if self._feeding.settled:
+            self._revision = int(self._config.get("revision") or 0)
+        return self._revision
+
     def status(self) -> dict[str, Any]:
         return {
             "state": self.state(),
-            "revision": self._config.get("revision", 0),
+            "revision": self.revision(),
             "address": self._server.address,
             "store": asdict(self._store.state()),
             "feeds": self._feeding.status(),
@@ -179,15 +183,16 @@ def options_of(control: Mapping[str, Any]) -> FabricOptions:
     return FabricOptions(control=str(control.get("url") or ""), tls=Tls(**files) if files else None)
 
 
-def _wait(parent: Parent, told: dict[str, Any], seconds: float) -> None:
-    """Keeps telling what is wrong for so long, or until something else is wanted."""
+def _wait(parent: Parent, told: dict[str, Any], seconds: float) -> bool:
+    """Keeps telling what is wrong for so long, or until something else is wanted, then true."""
     deadline = time.monotonic() + seconds
     while not parent.gone.is_set() and (left := deadline - time.monotonic()) > 0:
         tell({**told, "revision": parent.config.get("revision", 0)})
         parent.wait(min(left, _TELL_SECONDS))
         if (config := parent.changed()) is not None:
             parent.config = config
-            return
+            return True
+    return False
 
 
 if __name__ == "__main__":
