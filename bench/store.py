@@ -30,7 +30,10 @@ import psycopg
 import pyarrow as pa
 
 from fogline.log import LogWriter
-from fogline.storage import Feeder, Readings, SiteStore, batch
+from fogline.storage.feeder import Feeder
+from fogline.storage.mapping import Readings
+from fogline.storage.store import SiteStore
+from fogline.storage.values import batch
 
 START = 1_767_225_600_000_000
 METRICS = 1_000
@@ -43,7 +46,7 @@ SLOW_VALUES = 200_000
 NAMES = ("metric", "entity", "time", "value")
 MEMORY = """
 import numpy as np, psutil
-from fogline.storage import batch
+from fogline.storage.values import batch
 from fogline.storage.latest import Latest
 latest = Latest(256 << 20)
 names = lambda first: [f"metric_{i}" for i in range(first, first + 10_000)]

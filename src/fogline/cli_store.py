@@ -17,6 +17,9 @@ _metrics = click.argument("metrics", nargs=-1, metavar="[METRIC…]")
 _entity = click.option(
     "--entity", "entities", multiple=True, metavar="E", help="Only of these; E% is a prefix."
 )
+_node = click.option(
+    "--node", "nodes", multiple=True, metavar="N", help="Only what arose at these sites."
+)
 _here = click.option("--here", is_flag=True, help="Only what arose at the site that is asked.")
 _stale = click.option(
     "--stale",
@@ -58,6 +61,7 @@ def query() -> None:
 @query.command(cls=Examples, example="fogline query latest temperature --entity room-7")
 @_metrics
 @_entity
+@_node
 @_here
 @_stale
 @_where
@@ -74,6 +78,7 @@ def latest(**options: Any) -> None:
 )
 @_metrics
 @_entity
+@_node
 @_from
 @_to
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True)
@@ -103,6 +108,7 @@ def range_(
 )
 @_metrics
 @_entity
+@_node
 @_from
 @_to
 @click.option("--bucket", required=True, metavar="TIME", help="For example 30s, 5m, 1h.")

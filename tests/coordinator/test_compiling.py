@@ -1,4 +1,4 @@
-"""What pipeline texts mean to a coordinator: problems of reading and of looking up in one answer."""
+"""Pipeline texts: problems of reading them and of looking things up come in one answer."""
 
 from __future__ import annotations
 
@@ -61,5 +61,5 @@ def test_a_job_alone() -> None:
     made = DeployCompiler().compile_job(good, WORLD).pipeline
     assert [job.name for job in made.jobs] == ["a"]
     assert wrong_job({**good, "name": ["a"], "site": "nowhere"}) == ["TYPE", "SITE"]
-    assert wrong_job({**good, "nme": "a", "site": 5, "steps": 7}) == ["TYPE", "FIELD", "SITE"][::-1]
+    assert wrong_job({**good, "sites": "a", "steps": 7, "name": "b/c"}) == ["NAME", "TYPE", "FIELD"]
     assert wrong_job({}) == ["MISSING", "SITE", "WORK"]

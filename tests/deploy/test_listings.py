@@ -200,14 +200,13 @@ def test_what_cannot_be_read_of_a_plan_hides_nothing_of_the_rest() -> None:
         {"OP-ID": "2", "source": "1", "task": {"Type": "deply", "binary": "filter.dp"}},
         {"OP-ID": "3", "source": "nobody",
          "task": {"Type": "deploy", "binary": "filtr.dp", "Arguments": {"publish.topic": "t"}}}],
-        "Placement": {"1": "PI-1", "2": "VM-7", "3": "PI-1"}}"""
+        "Placement": {"1": "PI-1", "2": "VM-7", "3": ["PI-1", "VM-7"]}}"""
     assert [told.split(" ", 2)[:2] for told in problems_of(text)] == [
         ["2:19", "MISSING"],
         ["2:24", "FIELD"],
-        ["3:19", "TOPIC"],
         ["3:56", "ACTION"],
-        ["5:48", "STEP"],
-        ["6:37", "SITE"],
+        ["5:47", "STEP"],
+        ["6:63", "SITE"],
     ]
 
 

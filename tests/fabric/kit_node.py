@@ -28,8 +28,9 @@ from fogline.fabric.routes_values import with_node
 from fogline.fabric.server import Server
 from fogline.fabric.space_keys import SpaceKeys
 from fogline.fabric.tokens_file import Callers, own_token
-from fogline.storage import SiteStore, StoreLimits
 from fogline.storage.changes import Changes
+from fogline.storage.limits import StoreLimits
+from fogline.storage.store import SiteStore
 from fogline.storage.values import micros
 
 SITE = "north"

@@ -17,7 +17,9 @@ from fogline.fabric.rest import make_app
 from fogline.fabric.server import Server
 from fogline.fabric.space_keys import SpaceKeys
 from fogline.fabric.tokens_file import Callers
-from fogline.storage import SiteStore, StoreLimits, Value, from_values, to_values
+from fogline.storage.limits import StoreLimits
+from fogline.storage.store import SiteStore
+from fogline.storage.values import Value, from_values, to_values
 
 SECRET = "a secret that nodes share"
 START = 1_767_225_600_000_000

@@ -13,8 +13,9 @@ import pytest
 
 from fogline.fabric.asking import Names, Range
 from fogline.fabric.choice import covers
-from fogline.storage import SiteStore, Value
 from fogline.storage.errors import BadQuery
+from fogline.storage.store import SiteStore
+from fogline.storage.values import Value
 from tests.fabric.kit_nodes import (
     SECRET,
     SMALL,
@@ -261,7 +262,8 @@ import json, os, sys, threading
 from pathlib import Path
 from fogline.fabric.fabric import Fabric
 from fogline.fabric.options import FabricOptions
-from fogline.storage import SiteStore, StoreLimits
+from fogline.storage.limits import StoreLimits
+from fogline.storage.store import SiteStore
 
 folder, address, secret = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 limits = StoreLimits(flush_rows=300, file_rows=2_000, merge_files=3, flush_us=50_000)
@@ -335,7 +337,9 @@ from fogline.fabric.rest import make_app
 from fogline.fabric.server import Server
 from fogline.fabric.space_keys import SpaceKeys
 from fogline.fabric.tokens_file import Callers
-from fogline.storage import SiteStore, StoreLimits, Value, from_values
+from fogline.storage.limits import StoreLimits
+from fogline.storage.store import SiteStore
+from fogline.storage.values import Value, from_values
 
 folder, port, secret, first = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 limits = StoreLimits(flush_rows=100, file_rows=2_000, merge_files=3, flush_us=20_000)

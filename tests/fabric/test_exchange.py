@@ -15,8 +15,8 @@ from fogline.fabric.asking import ANSWERED, AWAY, REFUSED, Names
 from fogline.fabric.errors import NodeAway, NodeRefused
 from fogline.fabric.health import LATENCY, REACHABLE, VIA, Health, HealthValues
 from fogline.fabric.seen import Seen, Told, read_state
-from fogline.storage import Description
 from fogline.storage.errors import BadValue
+from fogline.storage.metadata import Description
 from tests.fabric.kit_nodes import (
     START,
     all_answer,

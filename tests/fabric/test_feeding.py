@@ -18,11 +18,13 @@ from fogline.fabric import feeding as feeding_module
 from fogline.fabric.fed_log import source_of
 from fogline.fabric.feeding import Feeding
 from fogline.log import LogWriter, SiteLog, get_position, set_position
-from fogline.storage import Insights, Readings, SiteStore, StoreFull, Value, to_values
 from fogline.storage.columns import _by_columns, decode_batch
 from fogline.storage.decode import Message, decode
+from fogline.storage.errors import StoreFull
 from fogline.storage.feeder import READER
-from fogline.storage.values import BATCH
+from fogline.storage.mapping import Insights, Readings
+from fogline.storage.store import SiteStore
+from fogline.storage.values import BATCH, Value, to_values
 from tests.storage.kit import START, everything, same_values
 
 ALL = Readings(entity="s", time="t", labels=("c",), prefix="p.")

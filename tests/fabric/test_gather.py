@@ -30,8 +30,8 @@ from fogline.fabric.choice import Route, routes
 from fogline.fabric.errors import NodeAway, NodeRefused
 from fogline.fabric.gather import Gather, Gathered
 from fogline.fabric.seen import CopyInfo, Seen, Told
-from fogline.storage import Value, to_values
 from fogline.storage.errors import BadQuery, QueryLimit, StoreError
+from fogline.storage.values import Value, to_values
 from tests.fabric.kit_nodes import START, RunningNode, numbers, pages, running, some_values
 
 ID = "1" * 32

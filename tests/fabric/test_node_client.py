@@ -21,8 +21,8 @@ from fogline.fabric.http import Patience
 from fogline.fabric.node_client import NodeClient, portions
 from fogline.fabric.tables import ROWS
 from fogline.fabric.wire import to_arrow
-from fogline.storage import from_values
 from fogline.storage.errors import BadQuery, QueryLimit, StoreError
+from fogline.storage.values import from_values
 from tests.fabric.kit_nodes import SECRET, running, some_values
 
 ID = "a" * 32

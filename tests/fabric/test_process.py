@@ -22,7 +22,8 @@ from fogline.errors import UsageError
 from fogline.fabric.process import limits_of
 from fogline.fabric.server import Server, listen_again
 from fogline.log import LogWriter, SiteLog
-from fogline.storage import SiteStore, StoreLimits
+from fogline.storage.limits import StoreLimits
+from fogline.storage.store import SiteStore
 from tests.storage.kit import START
 
 SMALL = {"flush_rows": 40, "flush_us": 100_000, "file_rows": 5_000, "merge_files": 3}

@@ -19,7 +19,9 @@ from fogline.fabric.own import StoreAnswers
 from fogline.fabric.rest import AT_ONCE, ROUTES
 from fogline.fabric.tokens_file import add_token, own_token
 from fogline.fabric.wire import ARROW_TYPE, from_arrow, to_arrow
-from fogline.storage import SiteStore, StoreFull, Value, from_values, to_values
+from fogline.storage.errors import StoreFull
+from fogline.storage.store import SiteStore
+from fogline.storage.values import Value, from_values, to_values
 from tests.fabric.kit_node import SECRET, SITE, START, Alone, Served, served
 
 ARROW = {"Accept": ARROW_TYPE}

@@ -19,8 +19,8 @@ from fogline.fabric.paging import PageStart
 from fogline.fabric.routes_values import with_node
 from fogline.fabric.values_body import from_arrow_body, from_json_body
 from fogline.fabric.wire import from_arrow, to_arrow
-from fogline.storage import BadQuery, BadValue, Value, batch, from_values, to_values
-from fogline.storage.values import END_TIME, FIRST_TIME
+from fogline.storage.errors import BadQuery, BadValue
+from fogline.storage.values import END_TIME, FIRST_TIME, Value, batch, from_values, to_values
 from tests.fabric.kit_node import START
 from tests.storage.kit import same_values
 

@@ -209,3 +209,10 @@ def run_fogline(world: World, *arguments: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_whose_values_can_be_said(world: World) -> None:
+    told = ask(world, "south", "/v1/latest", node=["nor%", "east"])
+    assert {node["node"] for node in told["nodes"]} == {"north", "east"}
+    assert {value["node"] for value in told["values"]} <= {"north", "east"}
+    assert ask(world, "south", "/v1/latest", node="nobody") == {"values": [], "nodes": []}

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fogline.log import LogWriter, Record
-from fogline.storage import SiteStore, StoreLimits, Value, from_values
+from fogline.storage.limits import StoreLimits
+from fogline.storage.store import SiteStore
+from fogline.storage.values import Value, from_values
 
 TOPIC = "city/+"
 START = 1_767_225_600_000_000

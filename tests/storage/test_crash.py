@@ -15,7 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from fogline.log import disk, lowest_position
-from fogline.storage import Feeder, Readings, SiteStore
+from fogline.storage.feeder import Feeder
+from fogline.storage.mapping import Readings
+from fogline.storage.store import SiteStore
 from tests.storage.kit import SMALL, numbers, write_log
 
 SOURCE = Readings(fields=("x",), entity="sensor", time="time")
@@ -23,7 +25,10 @@ SOURCE = Readings(fields=("x",), entity="sensor", time="time")
 CHILD = """
 import os, sys
 from pathlib import Path
-from fogline.storage import Feeder, Readings, SiteStore, StoreLimits
+from fogline.storage.feeder import Feeder
+from fogline.storage.limits import StoreLimits
+from fogline.storage.mapping import Readings
+from fogline.storage.store import SiteStore
 
 limits = StoreLimits(flush_rows=40, file_rows=1_000, merge_files=3)
 store = SiteStore(Path(sys.argv[1]), limits=limits)

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from fogline.errors import UsageError
 from fogline.log import LogWriter
-from fogline.storage import Feeder, Insights, Readings, SiteStore, Value, to_values
 from fogline.storage.columns import _by_columns, decode_batch
 from fogline.storage.decode import Message, decode
+from fogline.storage.feeder import Feeder
+from fogline.storage.mapping import Insights, Readings
+from fogline.storage.store import SiteStore
+from fogline.storage.values import Value, to_values
 from tests.storage.kit import START, everything, numbers, same_values, write_log
 
 ARRIVAL = START + 5

@@ -11,8 +11,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.storage import SiteStore, StoreLimits, Value, to_values
-from fogline.storage.values import END_TIME, FIRST_TIME
+from fogline.storage.limits import StoreLimits
+from fogline.storage.store import SiteStore
+from fogline.storage.values import END_TIME, FIRST_TIME, Value, to_values
 from tests.storage.kit import everything, ingest, same, same_values
 
 NAMES = st.sampled_from(

@@ -9,19 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fogline.storage import (
-    BadQuery,
-    BadValue,
-    QueryLimit,
-    QueryLimits,
-    SiteStore,
-    StoreLimits,
-    Value,
-    batch,
-    from_values,
-)
+from fogline.storage.errors import BadQuery, BadValue, QueryLimit
 from fogline.storage.latest import Latest
-from fogline.storage.values import END_TIME, FIRST_TIME
+from fogline.storage.limits import QueryLimits, StoreLimits
+from fogline.storage.store import SiteStore
+from fogline.storage.values import END_TIME, FIRST_TIME, Value, batch, from_values
 from tests.storage.kit import everything, ingest
 
 

@@ -10,17 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.storage import (
-    BadQuery,
-    BadValue,
-    Description,
-    Metadata,
-    MetadataStore,
-    Row,
-    SiteStore,
-    Space,
-)
 from fogline.storage.database import Database
+from fogline.storage.errors import BadQuery, BadValue
+from fogline.storage.metadata import Description, Metadata, MetadataStore
+from fogline.storage.spaces import Row, Space
+from fogline.storage.store import SiteStore
 
 COLUMNS = {"load": "number", "jobs": "integer", "note": "text", "up": "boolean"}
 

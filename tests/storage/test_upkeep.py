@@ -12,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.errors import FoglineError, UsageError
-from fogline.storage import SiteStore, StoreBusy, StoreDamaged, StoreFull, StoreLimits, Value
 from fogline.storage import files as data_files
-from fogline.storage.limits import HOUR_US
+from fogline.storage.errors import StoreBusy, StoreDamaged, StoreFull
+from fogline.storage.limits import HOUR_US, StoreLimits
 from fogline.storage.manifest import DataFile, Manifest
+from fogline.storage.store import SiteStore
 from fogline.storage.upkeep import Upkeep, to_evict, to_merge
+from fogline.storage.values import Value
 from tests.storage.kit import SMALL, START, Clock, ingest, numbers
 
 FILES = st.lists(st.tuples(st.integers(1, 3_000), st.integers(1, 10**9)), max_size=40)

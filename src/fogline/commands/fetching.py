@@ -12,13 +12,12 @@ from typing import Any, BinaryIO
 
 import click
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fogline.errors import DataError, SetupError
 from fogline.fabric.asking import ANSWERED, AWAY, COPY
 from fogline.fabric.errors import NodeAway
 from fogline.fabric.http import Door
-from fogline.fabric.question import parameters, wants_node
+from fogline.fabric.question import parameters
 from fogline.fabric.records import Descriptions, descriptions_of, write_lines
 from fogline.model.question import Question
 from fogline.model.times import iso_micros
@@ -100,26 +99,18 @@ class Fetcher:
         while cursor is not None:
             more = [("cursor", cursor)] if cursor else []
             table, told = self._door.arrow("GET", "/v1/range", [*asked, *more])
-            self._note(told.get("nodes"), question)
-            yield _of_nodes(table, question)
+            self._note(told.get("nodes"))
+            yield table
             cursor = _next(told, cursor)
 
-    def _note(self, nodes: object, question: Question) -> None:
+    def _note(self, nodes: object) -> None:
         """Of all that a node did in several answers the worst counts."""
         for node in nodes if isinstance(nodes, list) else ():
             if not isinstance(node, dict) or not isinstance(node.get("node"), str):
                 raise NodeAway(f"{self._door.url} tells of nodes what cannot be understood")
-            if wants_node(question, node["node"]):
-                known = self._nodes.get(node["node"])
-                if known is None or _rank(node) >= _rank(known):
-                    self._nodes[node["node"]] = node
-
-
-def _of_nodes(table: pa.Table, question: Question) -> pa.Table:
-    if question.nodes is None or "node" not in table.column_names:
-        return table
-    names = [name for name in pc.unique(table["node"]).to_pylist() if wants_node(question, name)]
-    return table.filter(pc.is_in(table["node"].cast(pa.string()), pa.array(names, pa.string())))
+            known = self._nodes.get(node["node"])
+            if known is None or _rank(node) >= _rank(known):
+                self._nodes[node["node"]] = node
 
 
 def _next(told: dict[str, Any], before: str) -> str | None:

@@ -32,6 +32,7 @@ class Asked:
 
     metrics: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
     here: bool = False
     stale: float = 0.0
     site: str | None = None
@@ -54,6 +55,7 @@ class Asked:
         return [
             *(("metric", metric) for metric in self.metrics),
             *(("entity", entity) for entity in self.entities),
+            *(("node", node) for node in self.nodes),
             ("scope", "node" if self.here else "all"),
             *([("stale", self.stale)] if self.stale else []),
         ]

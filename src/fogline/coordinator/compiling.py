@@ -12,12 +12,13 @@ from fogline.coordinator.ports import INSIGHTS, PLAN, UNINSTALL, Action, Compile
 from fogline.deploy.composition import read_composition
 from fogline.deploy.deployment_plan import read_deployment_plan
 from fogline.deploy.insights import deploy_query
-from fogline.deploy.resolve import Package, resolve
+from fogline.deploy.resolve import DEFAULT_NAME, Package, resolve
 from fogline.deploy.topology import Topology
 from fogline.deploy.written import DEPLOY, Composition
 from fogline.errors import DataError
 from fogline.gateway.chain import Chain
 from fogline.model.jobs import Pipeline, Scalar
+from fogline.model.nodes import is_name
 from fogline.plan.user_functions import UserFunctions
 
 
@@ -40,8 +41,8 @@ class DeployCompiler:
         """A job's JSON is a composition of one."""
         text = json.dumps({"jobs": [description]}, indent=1, ensure_ascii=False)
         composition = read_composition(text)
-        named = [job.name.text for job in composition.jobs]
-        return _resolved(composition, named[0] if named else "", world)
+        named = (job.name.text for job in composition.jobs if is_name(job.name.text))
+        return _resolved(composition, next(named, DEFAULT_NAME), world)
 
 
 def _resolved(composition: Composition, name: str, world: World) -> Compiled:

@@ -30,12 +30,52 @@ from fogline.coordinator.store import Entry, Store
 from fogline.errors import FoglineError
 
 LOOK_SECONDS = 0.5
-REST_SHARE = 3
-"""After a round the loop rests so many times as long as that took: however much there is to hear,
-looking at everything takes a part of the time only, and what comes meanwhile is taken together."""
-LONGEST_REST = 0.1
+REST_SHARE, LONGEST_REST = 3, 0.1
+"""After a round the loop rests so many times as long as that took, and so many seconds at most:
+however much there is to hear, looking at everything takes a part of the time only, and what comes
+meanwhile is taken together. When all that was asked is answered, it goes on at once."""
+
+LOG_SECONDS = 0.25
+"""What happened is written down no more often: the store waits for the disk each time."""
 
 _say = logging.getLogger(__name__)
+
+
+class Outstanding:
+    """Commands that have no answer yet. For several threads."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._open = 0
+        self._over = False
+
+    def add(self) -> None:
+        with self._changed:
+            self._open += 1
+
+    def answered(self) -> None:
+        with self._changed:
+            self._open -= 1
+            if not self._open:
+                self._end()
+
+    def look(self) -> None:
+        """The answers until now are taken in."""
+        with self._changed:
+            self._over = False
+
+    def rest(self, seconds: float) -> None:
+        """Waits so long; not when since the last look the last open command was answered."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._over, seconds)
+
+    def stop(self) -> None:
+        with self._changed:
+            self._end()
+
+    def _end(self) -> None:
+        self._over = True
+        self._changed.notify_all()
 
 
 class Loop:
@@ -60,8 +100,10 @@ class Loop:
         self.failures = 0
         self.problem = ""
         self._answers: queue.SimpleQueue[tuple[Answer, Command]] = queue.SimpleQueue()
+        self._asked = Outstanding()
         self._states: dict[str, str] = {}
         self._entries: list[Entry] = []
+        self._logged = float("-inf")
         self._woken, self._ended = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="control loop", daemon=True)
 
@@ -75,8 +117,10 @@ class Loop:
     def stop(self) -> None:
         self._ended.set()
         self._woken.set()
+        self._asked.stop()
         if self._thread.is_alive():
             self._thread.join()
+        self._write_log()
 
     @property
     def alive(self) -> bool:
@@ -94,6 +138,11 @@ class Loop:
         commands, self.memory = decide(plan.wanted, views, plan.order, self.memory, now)
         for command in commands:
             self._send(command)
+        if time.monotonic() - self._logged >= LOG_SECONDS:
+            self._write_log()
+
+    def _write_log(self) -> None:
+        self._logged = time.monotonic()
         entries, self._entries = self._entries, []
         self._guarded(lambda: self._store.log(entries))
 
@@ -118,7 +167,7 @@ class Loop:
                 self._ended.wait(0.05)
             if self.failures == before:
                 self.problem = ""
-            self._ended.wait(min(LONGEST_REST, REST_SHARE * (time.monotonic() - begun)))
+            self._asked.rest(min(LONGEST_REST, REST_SHARE * (time.monotonic() - begun)))
 
     def _note_failure(self, error: Exception) -> None:
         self.failures += 1
@@ -129,6 +178,7 @@ class Loop:
         del self._entries[:-1000]
 
     def _take_answers(self) -> None:
+        self._asked.look()
         while not self._answers.empty():
             answer, command = self._answers.get()
             self._record(answer)
@@ -139,6 +189,7 @@ class Loop:
     def _send(self, command: Command) -> None:
         body = {"node": command.node, "op": command.op, "jobs": list(command.jobs[:20])}
         self._note(self._clock(), "sent", body)
+        self._asked.add()
         try:
             told = self._control.send(command.node, command.op, command.body(), DEADLINE_SECONDS)
         except Exception as error:
@@ -157,6 +208,7 @@ class Loop:
         answer = Answer(command.id, command.node, self._clock(), outcome, str(error or ""))
         self._answers.put((answer, command))
         self.wake()
+        self._asked.answered()
 
     def _note_states(self, states: Mapping[str, str], now: float) -> None:
         for name, state in states.items():

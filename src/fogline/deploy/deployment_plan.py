@@ -19,6 +19,7 @@ from fogline.deploy.operations import (
     PUBLISH_TOPIC,
     SUBSCRIBE_TOPIC,
     TOPIC,
+    UNCLEAR,
     Operation,
     PlanDocument,
 )
@@ -57,7 +58,7 @@ class _Wiring:
 
     def jobs(self) -> Iterator[WrittenJob]:
         for operation in self.all:
-            if operation.action == INGESTION:
+            if operation.action in (INGESTION, UNCLEAR):
                 continue
             yield from self._jobs(operation)
 

@@ -11,6 +11,8 @@ from fogline.deploy.tree import START, Items, Spot, Table, Value, Word, kind_of,
 from fogline.deploy.written import DEPLOY, START_JOB, STOP_JOB, UNINSTALL, UPDATE
 
 INGESTION = "ingestion"
+UNCLEAR = ""
+"""The action of an operation that does not say what is to be done."""
 PUBLISH_TOPIC, SUBSCRIBE_TOPIC, TOPIC = "publish.topic", "subscribe.topic", "topic"
 MAIN_CLASS = "main.class"
 
@@ -86,7 +88,10 @@ class PlanDocument:
             self._problems.add("MISSING", "a deployment plan has operations", tree.at, hint)
         operations = tuple(op for value in found if (op := self._operation(value)))
         self._check_ids(operations)
-        return operations
+        if self._placed.keys() <= {operation.id.text for operation in operations}:
+            return operations
+        # Who is not placed may be meant by a placement that names nobody.
+        return tuple(op for op in operations if op.id.text in self._placed)
 
     # ── the document ────────────────────────────────────────────────────────────────────────────
 
@@ -182,7 +187,7 @@ class PlanDocument:
         described = self._described(fields.get("node"))
         action = self._action(task.get("type"), identity)
         binary = task.get("binary")
-        if not isinstance(binary, Word) and action not in (INGESTION, UNINSTALL):
+        if not isinstance(binary, Word) and action not in (INGESTION, UNINSTALL, UNCLEAR):
             message = f"operation {shortened(identity.text)} has no binary"
             self._problems.add("MISSING", message, identity.at, "add binary to its task")
         nodes = self._nodes(identity, described)
@@ -208,7 +213,7 @@ class PlanDocument:
             message = f"operation {shortened(identity.text)} {told}"
             hint = "deploy, update, ingestion, uninstall, start or stop"
             self._problems.add_unknown("ACTION", message, at, text, TASKS, hint)
-        return TASKS.get(text, DEPLOY)
+        return TASKS.get(text, UNCLEAR)
 
     def _nodes(self, identity: Word, described: Word | None) -> tuple[Word, ...]:
         nodes = self._placed.get(identity.text, (described,) if described else ())

@@ -7,6 +7,7 @@ not said to be written by nobody: that may be a consequence of what has been tol
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 from fogline.deploy.feeds import Finding, unfed
 from fogline.deploy.flow import Flow, Key, find_cycle
@@ -62,11 +63,16 @@ class Together:
         unnamed = UNKNOWN in written.unread and not written.writes
         self._anything |= "sink" in written.unread or unnamed
 
+    @cached_property
+    def _flow(self) -> Flow:
+        """To be asked for when all jobs are there."""
+        return Flow.of(self._jobs)
+
     def cycle(self) -> tuple[str, ...]:
-        return find_cycle(Flow.of(self._jobs))
+        return find_cycle(self._flow)
 
     def unfed(self, nodes: Mapping[str, object], inputs: list[Key] | None) -> Iterator[Finding]:
         """What is read but written by nobody, for certain."""
-        for finding in unfed(Flow.of(self._jobs), nodes, inputs):
+        for finding in unfed(self._flow, nodes, inputs):
             if not self._anything and not any(self._doubtful.meeting(finding.topic)):
                 yield finding

@@ -125,6 +125,7 @@ def seconds(text: str) -> float:
 
 METRIC = Parameter("metric", "A name, or a prefix with % behind it", many=True)
 ENTITY = Parameter("entity", "A name, or a prefix with % behind it", many=True)
+NODE = Parameter("node", "Only values that arose there; a name, or a prefix", many=True)
 FROM = Parameter("from", "ISO 8601, microseconds since 1970, or -15m", times.moment)
 TO = Parameter("to", "Up to, not including", times.moment)
 SCOPE = Parameter("scope", "All nodes, or this one alone", one_of("scope", ALL, HERE), ALL)

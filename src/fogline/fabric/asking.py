@@ -22,10 +22,14 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Metrics and entities, exact or as prefixes (`cpu_%`); None means all."""
+    """Metrics and entities, exact or as prefixes (`cpu_%`); None means all.
+
+    `nodes` says whose values are wanted where all nodes are asked; one node answers for itself.
+    """
 
     metrics: tuple[str, ...] | None = None
     entities: tuple[str, ...] | None = None
+    nodes: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,10 @@ from fogline.fabric.options import FabricOptions
 from fogline.fabric.seen import CopyInfo, Seen, Told
 from fogline.fabric.wanted import WantedCopies
 from fogline.model.nodes import is_name
-from fogline.storage import Changes, SiteStore
+from fogline.storage.changes import Changes
 from fogline.storage.errors import BadQuery, StoreError
 from fogline.storage.names import parse_all
+from fogline.storage.store import SiteStore
 
 _say = logging.getLogger(__name__)
 

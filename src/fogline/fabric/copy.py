@@ -19,9 +19,10 @@ import pyarrow as pa
 from fogline.fabric.errors import NodeAway
 from fogline.fabric.node_client import portions
 from fogline.fabric.seen import Block, CopyInfo, Told
-from fogline.storage import Changes, MetadataStore, SiteStore, StoreLimits
-from fogline.storage.changes import WAIT_US
-from fogline.storage.store import now_us
+from fogline.storage.changes import WAIT_US, Changes
+from fogline.storage.limits import StoreLimits
+from fogline.storage.metadata import MetadataStore
+from fogline.storage.store import SiteStore, now_us
 from fogline.storage.values import BATCH, with_seq
 
 Group = tuple[str, ...] | None

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from fogline.fabric.copy import Copy
 from fogline.log.names import folder_name
-from fogline.storage import MetadataStore, StoreLimits
 from fogline.storage.errors import StoreDamaged
+from fogline.storage.limits import StoreLimits
+from fogline.storage.metadata import MetadataStore
 
 FOLDER = "copies"
 _NEXT, _OLD, _DAMAGED = ".next", ".old", ".damaged"

@@ -14,9 +14,9 @@ from fogline.fabric.errors import NodeAway
 from fogline.fabric.health import Health, HealthValues
 from fogline.fabric.options import FabricOptions
 from fogline.fabric.seen import Seen, Told, read_state
-from fogline.storage import SiteStore, from_values
 from fogline.storage.errors import BadValue, StoreError
-from fogline.storage.store import now_us
+from fogline.storage.store import SiteStore, now_us
+from fogline.storage.values import from_values
 
 _say = logging.getLogger(__name__)
 _AT_ONCE = 16

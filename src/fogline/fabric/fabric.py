@@ -26,9 +26,9 @@ from fogline.fabric.own import StoreAnswers
 from fogline.fabric.restore import Restore
 from fogline.fabric.seen import CopyInfo, Seen, Told
 from fogline.fabric.sources import NodeChanges, OwnChanges
-from fogline.storage import Changes, SiteStore
+from fogline.storage.changes import Changes
 from fogline.storage.errors import QueryLimit, StoreError
-from fogline.storage.store import now_us
+from fogline.storage.store import SiteStore, now_us
 
 SECOND_US = 1_000_000
 
@@ -88,15 +88,13 @@ class Fabric:
     # ── questions ────────────────────────────────────────────────────────────────────────────────
 
     def latest(self, names: Names, stale: float = 0.0) -> Whole:
-        found = self._gather.all(
-            lambda _, answers: answers.latest(names), names.metrics, _since(stale)
-        )
+        found = self._gather.all(lambda _, answers: answers.latest(names), names, _since(stale))
         return Whole(merge.by_names(_plain(found.tables), tables.LATEST), found.nodes)
 
     def range(self, question: Range, places: Mapping[str, Place], stale: float = 0.0) -> Whole:
         found = self._gather.all(
             lambda node, answers: answers.range(question, places.get(node)),
-            question.names.metrics,
+            question.names,
             _since(stale),
         )
         rows = _plain(found.tables)
@@ -107,7 +105,7 @@ class Fabric:
 
     def aggregate(self, question: Aggregate, stale: float = 0.0) -> Whole:
         found = self._gather.all(
-            lambda _, answers: answers.aggregate(question), question.names.metrics, _since(stale)
+            lambda _, answers: answers.aggregate(question), question.names, _since(stale)
         )
         schema = tables.aggregate_schema(question.functions)
         self._check_rows(found.tables)

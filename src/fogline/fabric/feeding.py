@@ -31,7 +31,7 @@ class Feeding:
         self._store = store
         self._logs = logs
         self._wanted: Mapping[str, Mapping[str, Any]] = {}
-        self._in_force = self._wanted
+        self._in_force: Mapping[str, Mapping[str, Any]] = self._wanted
         self._fed: dict[str, FedLog] = {}
         self._ending: dict[str, FedLog] = {}
         self._told: list[FedLog] = []

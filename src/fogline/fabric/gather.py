@@ -13,11 +13,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from fogline.fabric.asking import ANSWERED, AWAY, COPY, REFUSED, Answers, NodeAnswer
-from fogline.fabric.choice import Metrics, Route, routes
+from fogline.fabric.asking import ANSWERED, AWAY, COPY, REFUSED, Answers, Names, NodeAnswer
+from fogline.fabric.choice import Route, routes
 from fogline.fabric.errors import NodeAway, NodeRefused
 from fogline.fabric.seen import CopyInfo, Seen
 from fogline.storage.errors import BadQuery, QueryLimit, StoreError
+from fogline.storage.names import Pattern, parse_all
 
 Ask = Callable[[str, Answers], pa.Table]
 """Asks for the values of a node at whoever answers for it."""
@@ -59,22 +60,28 @@ class Gather:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def all(self, ask: Ask, metrics: Metrics = None, fresh_since: int | None = None) -> Gathered:
+    def all(self, ask: Ask, names: Names | None = None, fresh_since: int | None = None) -> Gathered:
         """Raises what the own store raises, and `BadQuery` and `QueryLimit` of any node."""
+        names = names or Names()
+        wanted = parse_all(names.nodes)
         seen, copies = self._around.seen(), self._around.own_copies()
         others = {
             node: self._pool.submit(
-                self._one, node, ask, routes(node, self._here, seen, copies, metrics, fresh_since)
+                self._one,
+                *(node, ask),
+                routes(node, self._here, seen, copies, names.metrics, fresh_since),
             )
             for node in seen
+            if _is_wanted(node, wanted)
         }
         try:
-            own = NodeAnswer(self._here, ANSWERED), ask(self._here, self._own)
-            found = {node: future.result() for node, future in others.items()}
+            found: dict[str, tuple[NodeAnswer, pa.Table | None]] = {}
+            if _is_wanted(self._here, wanted):
+                found[self._here] = NodeAnswer(self._here, ANSWERED), ask(self._here, self._own)
+            found |= {node: future.result() for node, future in others.items()}
         except StoreError:
             _forget(others)
             raise
-        found[self._here] = own
         tables = {node: table for node, (_, table) in found.items() if table is not None}
         return Gathered(tables, tuple(found[node][0] for node in sorted(found)))
 
@@ -106,6 +113,10 @@ class Gather:
         now = self._around.seen().get(node)
         state = REFUSED if now is not None and now.state == REFUSED else AWAY
         return NodeAnswer(node, state, why=(now.why if now else "") or "it does not answer")
+
+
+def _is_wanted(node: str, patterns: tuple[Pattern, ...] | None) -> bool:
+    return patterns is None or any(pattern.matches(node) for pattern in patterns)
 
 
 def _forget(others: Mapping[str, Future[tuple[NodeAnswer, pa.Table | None]]]) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fogline.fabric.asking import ANSWERED, AWAY, REFUSED
 from fogline.fabric.errors import NodeRefused
 from fogline.fabric.seen import Seen, Told
-from fogline.storage import Value
 from fogline.storage.errors import StoreError
+from fogline.storage.values import Value
 
 REACHABLE, LATENCY, VIA = "fabric.reachable", "fabric.latency_ms", "fabric.via"
 _MINUTE_US = 60_000_000

@@ -7,15 +7,15 @@ import json
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
-
-import pyarrow as pa
 
 from fogline.errors import DataError, FoglineError, UsageError
 from fogline.fabric.errors import NodeAway, NodeRefused
-from fogline.fabric.wire import ARROW_TYPE, from_arrow
 from fogline.storage.errors import BadQuery, BadValue, QueryLimit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LARGEST_ANSWER = 1 << 30
 _PIECE = 1 << 20
@@ -84,6 +84,8 @@ class Door:
         self, method: str, path: str, parameters: Parameters = (), body: Any = None
     ) -> tuple[pa.Table, dict[str, Any]]:
         """The table of an answer and what was told with it."""
+        from fogline.fabric.wire import ARROW_TYPE, from_arrow  # heavy, and not all need it
+
         data = None if body is None else json.dumps(body).encode()
         found = self._ask(method, _target(path, parameters), data, ARROW_TYPE)
         try:

@@ -20,10 +20,10 @@ from fogline.fabric.http import Patience, part
 from fogline.fabric.merge import in_order, without_doubles
 from fogline.fabric.paging import PageStart
 from fogline.fabric.timed_door import TimedDoor
-from fogline.storage import Changes, Metadata
-from fogline.storage.changes import MAX_SEQ
+from fogline.storage.changes import MAX_SEQ, Changes
 from fogline.storage.errors import BadValue, StoreError
 from fogline.storage.identity import is_id
+from fogline.storage.metadata import Metadata
 
 _ADDRESS_BYTES = 8_000
 """Of names in one address; more are asked for in several."""

@@ -15,8 +15,12 @@ def wants_node(question: Question, node: str) -> bool:
 
 
 def parameters(question: Question) -> list[tuple[str, str]]:
-    """Those of an address of the REST interface; nodes are not among them, see `wants_node`."""
-    return [*_each("metric", question.metrics), *_each("entity", question.entities)]
+    """Those of an address of the REST interface."""
+    return [
+        *_each("metric", question.metrics),
+        *_each("entity", question.entities),
+        *_each("node", question.nodes),
+    ]
 
 
 def _each(key: str, found: Iterable[str] | None) -> list[tuple[str, str]]:

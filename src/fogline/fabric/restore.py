@@ -22,8 +22,8 @@ from fogline.fabric.asking import ANSWERED
 from fogline.fabric.clients import Clients
 from fogline.fabric.options import FabricOptions
 from fogline.fabric.seen import Block, CopyInfo, Seen
-from fogline.storage import SiteStore
 from fogline.storage.errors import BadValue, StoreError
+from fogline.storage.store import SiteStore
 from fogline.storage.values import BATCH, with_seq
 
 SLACK = 1 << 40

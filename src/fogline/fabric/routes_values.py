@@ -19,6 +19,7 @@ from fogline.fabric.address import (
     HERE,
     METRIC,
     MOST_ROWS,
+    NODE,
     OF,
     ORDER,
     SCOPE,
@@ -54,8 +55,8 @@ def get_latest(node: Node, ask: Ask) -> Response:
 
 
 def post_latest(node: Node, ask: Ask) -> Response:
-    body = json_object(ask.body, frozenset({"metrics", "entities"}))
-    names = Names(name_list(body.get("metrics")), name_list(body.get("entities")))
+    body = json_object(ask.body, frozenset({"metrics", "entities", "nodes"}))
+    names = Names(*(name_list(body.get(key)) for key in ("metrics", "entities", "nodes")))
     return _latest(node, ask, names)
 
 
@@ -167,8 +168,8 @@ def _latest(node: Node, ask: Ask, names: Names) -> Response:
 
 
 def _names(ask: Ask) -> Names:
-    metrics, entities = ask.values.get("metric"), ask.values.get("entity")
-    return Names(tuple(metrics) if metrics else None, tuple(entities) if entities else None)
+    found = [ask.values.get(name) for name in ("metric", "entity", "node")]
+    return Names(*(tuple(names) if names else None for names in found))
 
 
 def _no_copy(ask: Ask) -> None:
@@ -230,7 +231,7 @@ _WHERE = (SCOPE, OF, STALE)
 ROUTES = (
     Address(
         *("GET", "/v1/latest", get_latest, "The newest value of each metric and entity"),
-        *("read:values", (METRIC, ENTITY, *_WHERE)),
+        *("read:values", (METRIC, ENTITY, NODE, *_WHERE)),
     ),
     Address(
         *("POST", "/v1/latest", post_latest, "The same for any number of names", "read:values"),
@@ -238,11 +239,11 @@ ROUTES = (
     ),
     Address(
         *("GET", "/v1/range", get_range, "Values of a stretch of time, in pages", "read:values"),
-        (METRIC, ENTITY, FROM, TO, limit(DEFAULT_ROWS), CURSOR, ORDER, *_WHERE),
+        (METRIC, ENTITY, NODE, FROM, TO, limit(DEFAULT_ROWS), CURSOR, ORDER, *_WHERE),
     ),
     Address(
         *("GET", "/v1/aggregate", get_aggregate, "Numbers over buckets of time", "read:values"),
-        (METRIC, ENTITY, FROM, TO, _BUCKET, _FUNCTION, ORDER, *_WHERE),
+        (METRIC, ENTITY, NODE, FROM, TO, _BUCKET, _FUNCTION, ORDER, *_WHERE),
     ),
     Address(
         *("POST", "/v1/values", post_values, "Put values into this node's store", "write:values"),

@@ -6,8 +6,9 @@ from fogline.fabric.asking import Names
 from fogline.fabric.errors import NodeAway
 from fogline.fabric.node_client import NodeClient
 from fogline.fabric.seen import read_state
-from fogline.storage import Changes, SiteStore
+from fogline.storage.changes import Changes
 from fogline.storage.errors import BadValue
+from fogline.storage.store import SiteStore
 from fogline.storage.values import SCHEMA
 
 
