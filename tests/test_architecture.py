@@ -17,7 +17,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 CHAIN = ("model", "language", "plan", "placement", "deploy", "adapt", "coordinator")
 # Which of our packages each package may import, besides itself. What is not listed (the programs
 # at the outer edge) may import anything but `cli`.
-BASE = frozenset({"", "errors", "settings", "child", "private_files"})
+BASE = frozenset({"", "errors", "settings", "child", "private_files", "http_server"})
 SEES: dict[str, frozenset[str]] = {
     "": frozenset(),
     "errors": frozenset(),

@@ -26,11 +26,12 @@ from fogline.coordinator.config import ControlConfig, CoordinatorConfig
 from fogline.coordinator.errors import ConflictError, NotThereError, UnavailableError
 from fogline.coordinator.replica_config import ReplicaConfig
 from fogline.coordinator.replica_loop import ReplicaLoop
-from fogline.coordinator.run import RestServer
+from fogline.coordinator.rest import make_app
 from fogline.coordinator.service import Service
 from fogline.coordinator.tokens import Tokens
 from fogline.coordinator.wiring import Coordinator
 from fogline.errors import DataError
+from fogline.http_server import Server
 from fogline.model.nodes import SITE, Node
 from tests.coordinator.kit import Rig, wait_for
 
@@ -384,8 +385,8 @@ def test_rest_and_the_commands(
     world: World, fogline: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.begin().add("a", "b")
-    server = RestServer(world.service, Tokens([TOKEN]), "127.0.0.1", 0)
-    server.start()
+    server = Server("127.0.0.1", 0)
+    server.start(make_app(world.service, Tokens([TOKEN])))
     try:
         client = CoordinatorClient(server.address, TOKEN)
         assert client.history("a")["failures"] == 0

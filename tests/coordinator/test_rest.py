@@ -14,11 +14,11 @@ from httpx import Client
 from fogline.coordinator import bodies
 from fogline.coordinator import packages as packages_module
 from fogline.coordinator.errors import StoreError
-from fogline.coordinator.rest import OPEN
+from fogline.coordinator.rest import OPEN, make_app
 from fogline.coordinator.routes import ROUTES
-from fogline.coordinator.run import RestServer
 from fogline.coordinator.service import Service
 from fogline.coordinator.tokens import Tokens
+from fogline.http_server import Server
 from tests.coordinator.kit import CODE, Rig, composition, wait_for
 
 TOKEN = "a-token-for-these-tests"
@@ -34,8 +34,8 @@ def rig(make_rig: Callable[..., Rig]) -> Rig:
 @pytest.fixture
 def client(rig: Rig) -> Iterator[Client]:
     tokens = Tokens(["another-token-of-mine", TOKEN])
-    server = RestServer(rig.service, tokens, "127.0.0.1", 0)
-    server.start()
+    server = Server("127.0.0.1", 0)
+    server.start(make_app(rig.service, tokens))
     headers = {"Authorization": f"Bearer {TOKEN}"}
     with Client(base_url=server.address, headers=headers, trust_env=False, timeout=60) as made:
         yield made

@@ -20,11 +20,12 @@ from fogline.coordinator.errors import (
     RefusedError,
     UnavailableError,
 )
-from fogline.coordinator.run import RestServer, listen
+from fogline.coordinator.rest import make_app
 from fogline.coordinator.service import Service
 from fogline.coordinator.tokens import Tokens, load_tokens, own_tokens
 from fogline.coordinator.wiring import Coordinator
 from fogline.errors import DataError, PipelineError, SetupError, UsageError
+from fogline.http_server import Server
 from tests.coordinator.kit import CODE, FakeControl, Rig, composition, wait_for
 
 TOKEN = "a-token-for-these-tests"
@@ -33,8 +34,8 @@ TOKEN = "a-token-for-these-tests"
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[CoordinatorClient]:
     rig = Rig(tmp_path, FakeControl("north", "south")).begin()
-    server = RestServer(rig.service, Tokens([TOKEN]), "127.0.0.1", 0)
-    server.start()
+    server = Server("127.0.0.1", 0)
+    server.start(make_app(rig.service, Tokens([TOKEN])))
     yield CoordinatorClient(server.address, TOKEN)
     server.stop()
     rig.end()
@@ -155,10 +156,10 @@ def test_configurations_that_are_wrong(tmp_path: Path, text: str) -> None:
 
 
 def test_a_taken_port_is_told() -> None:
-    taken = listen("127.0.0.1", 0)
+    taken = Server("127.0.0.1", 0)
     with pytest.raises(SetupError, match="cannot listen"):
-        listen("127.0.0.1", taken.getsockname()[1])
-    taken.close()
+        Server("127.0.0.1", taken.port)
+    taken.stop()
 
 
 def test_a_real_broker_that_stays_at_its_port_and_one_coordinator_a_folder(tmp_path: Path) -> None:

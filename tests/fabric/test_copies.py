@@ -334,7 +334,7 @@ from fogline.fabric.fabric import Fabric
 from fogline.fabric.node import Node
 from fogline.fabric.options import FabricOptions
 from fogline.fabric.rest import make_app
-from fogline.fabric.server import Server
+from fogline.http_server import Server
 from fogline.fabric.space_keys import SpaceKeys
 from fogline.fabric.tokens_file import Callers
 from fogline.storage.limits import StoreLimits

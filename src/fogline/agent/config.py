@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from fogline.agent.store_config import StoreConfig, StoredTopic
+from fogline.broker.login import with_login
 from fogline.errors import DataError, UsageError
 
 NO_ENGINE = "none"
@@ -101,6 +102,17 @@ class SiteConfig:
     """Port of health and metrics on loopback; 0: a free one."""
     metrics_seconds: float = 5.0
     min_free_megabytes: float = 256.0
+
+    @property
+    def min_free_bytes(self) -> int:
+        return round(self.min_free_megabytes * (1 << 20))
+
+    def peer_url(self, name: str, address: str) -> str:
+        """The address of another site's broker, with the login it wants."""
+        peer = self.peers.get(name)
+        if peer is None or not address:
+            return address
+        return with_login(address, peer.user, peer.password_file)
 
 
 def read_config(path: Path) -> SiteConfig:

@@ -43,8 +43,6 @@ class Managed(Protocol):
     @property
     def store_address(self) -> str: ...
 
-    def peer_url(self, name: str, address: str) -> str: ...
-
     def install(self, assignments: list[Assignment], seconds: float) -> None: ...
 
     def remove(self, names: list[str]) -> None: ...
@@ -70,7 +68,7 @@ class Manager:
             "copies": store.keep_copies,
         }
         self._store = site.store_address
-        self._prober = Prober(site.config.site, url, site.peer_url, tls)
+        self._prober = Prober(site.config.site, url, site.config.peer_url, tls)
         options = ControlOptions(tls=tls)
         self._node = ControlledNode(url, self.describe, operations, self.tell, options)
         self._states: dict[str, str] = {}

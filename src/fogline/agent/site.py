@@ -20,15 +20,12 @@ from typing import Any
 
 from fogline.agent.children import Child
 from fogline.agent.config import NO_ENGINE, SiteConfig
-from fogline.agent.jobs import copies, fabric_logs, routes, subscriptions
 from fogline.agent.manager import Manager
 from fogline.agent.packages import Packages
 from fogline.agent.reporting import Reporter
 from fogline.agent.site_broker import SiteBroker
 from fogline.agent.site_jobs import SiteJobs
-from fogline.agent.store_feeds import feeds, topics
-from fogline.broker.login import read_password, with_login
-from fogline.broker.topics import split_share
+from fogline.agent.told import Told
 from fogline.errors import SetupError, UsageError
 from fogline.fabric.local import LocalSite, leave_note
 from fogline.log import Limits, LogError, SiteLog, enforce
@@ -39,8 +36,6 @@ _TICK_SECONDS = 0.2
 _RETENTION_SECONDS = 30.0
 _STOP_SECONDS = {"ingest": 10.0, "engine": 30.0, "publish": 20.0, "store": 20.0}
 _MEBIBYTE = 1 << 20
-_SLOTS_PER_JOB, _MANAGED_SLOTS = 8, 64
-"""Room for jobs in real time; a managed site does not know how many it will get."""
 
 
 class Site:
@@ -49,14 +44,15 @@ class Site:
     def __init__(self, config: SiteConfig) -> None:
         self.config = config
         self.folder = config.folder
-        self.logs = SiteLog(self.folder / "log", min_free_bytes=self._min_free)
+        self.logs = SiteLog(self.folder / "log", min_free_bytes=config.min_free_bytes)
         self.jobs = SiteJobs(config, self.folder, self.logs)
         self.packages = Packages(self.folder)
-        self.broker = SiteBroker(config.broker, self.folder, self._min_free)
-        self._ingest = Child("ingest", "fogline.agent.ingest", self._ingest_config, self.folder)
-        self._engine = Child("engine", "fogline.agent.engine", self._engine_config, self.folder)
-        self._publish = Child("publish", "fogline.agent.publish", self._publish_config, self.folder)
-        self._store = Child("store", "fogline.fabric.process", self._store_config, self.folder)
+        self.broker = SiteBroker(config.broker, self.folder, config.min_free_bytes)
+        self._told = Told(config, self.jobs, self.broker, self.packages)
+        self._ingest = Child("ingest", "fogline.agent.ingest", self._told.ingest, self.folder)
+        self._engine = Child("engine", "fogline.agent.engine", self._told.engine, self.folder)
+        self._publish = Child("publish", "fogline.agent.publish", self._told.publish, self.folder)
+        self._store = Child("store", "fogline.fabric.process", self._told.store, self.folder)
         self._children = [self._ingest, self._publish]
         if config.engine != NO_ENGINE:
             self._children.insert(1, self._engine)
@@ -65,15 +61,10 @@ class Site:
         self._reporter = Reporter(self)
         self._manager: Manager | None = None
         self._changing = threading.RLock()
-        self._revision = 1
         self._retention_due = 0.0
         self._lock: Any = None
         self._note: Path | None = None
         self._noted = ""
-
-    @property
-    def _min_free(self) -> int:
-        return round(self.config.min_free_megabytes * _MEBIBYTE)
 
     @property
     def broker_url(self) -> str:
@@ -102,7 +93,7 @@ class Site:
     def start(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(self.folder / "agent.lock")
-        self.broker.start(item["log"] for item in self._subscriptions() if not item["broker"])
+        self.broker.start(item["log"] for item in self._told.subscriptions() if not item["broker"])
         self._reporter.start()
         self.tick()
         if self.config.control.url:
@@ -178,7 +169,7 @@ class Site:
             for child in self._children
         }
         parts["broker"] = self.broker.status()
-        parts.setdefault("engine", _no_engine(self._revision))
+        parts.setdefault("engine", _no_engine(self._told.revision))
         healthy = all(part["state"] == "running" for part in parts.values())
         told = {"site": self.config.site, "healthy": healthy, **parts}
         return told | ({"control": self._manager.state()} if self._manager is not None else {})
@@ -190,8 +181,8 @@ class Site:
         given = list(assignments)
         with self._changing:
             self.jobs.check(given)
-            changed = self.jobs.install(given, self._revision + 1)
-            revision = self._changed() if changed else self._revision
+            changed = self.jobs.install(given, self._told.revision + 1)
+            revision = self._changed() if changed else self._told.revision
         deadline = time.monotonic() + seconds
         while self._ingest.status.get("revision", 0) < revision:
             if time.monotonic() > deadline:
@@ -201,122 +192,21 @@ class Site:
     def remove(self, names: Iterable[str]) -> None:
         """Ends these jobs; what they have computed is still sent, then they are forgotten."""
         with self._changing:
-            if self.jobs.remove(names, self._revision + 1):
+            if self.jobs.remove(names, self._told.revision + 1):
                 self._changed()
 
     def _changed(self) -> int:
-        self._revision += 1
+        self._told.revision += 1
         for child in self._children:
             child.update()
-        return self._revision
+        return self._told.revision
 
     def _finish_ended_jobs(self) -> None:
         running = self._engine in self._children
-        stopped = int(self._engine.status.get("revision", 0)) if running else self._revision
-        if self.jobs.release_drained(stopped, self._revision + 1):
+        stopped = int(self._engine.status.get("revision", 0)) if running else self._told.revision
+        if self.jobs.release_drained(stopped, self._told.revision + 1):
             self._changed()
         self.jobs.clean_up(min(int(c.status.get("revision", 0)) for c in self._children))
-
-    # ── what the processes are told ────────────────────────────────────────────────────────────
-
-    def _ingest_config(self) -> dict[str, Any]:
-        config = {
-            "client": f"fogline-{self.config.site}-ingest",
-            "subscriptions": self._subscriptions(),
-            "copies": copies(self.jobs.all()),
-        }
-        if self.broker.own:
-            config["journal"] = str(self.broker.journal)
-        return self._common() | config
-
-    def _subscriptions(self) -> list[dict[str, Any]]:
-        wanted = subscriptions(self.jobs.all())
-        logs = {item["log"] for item in wanted}
-        wanted += [item for item in topics(self.config.store) if item["log"] not in logs]
-        return [item | {"broker": self._broker_of(item)} for item in wanted]
-
-    def _broker_of(self, subscription: dict[str, Any]) -> str:
-        """The address to subscribe at; none where the own broker's journal has the messages."""
-        if subscription["broker"]:
-            return str(subscription["broker"])
-        # What the broker says about itself does not go through the journal.
-        about = split_share(subscription["pattern"])[1].startswith("$SYS/")
-        return "" if self.broker.own and not about else self.broker_url
-
-    def _engine_config(self) -> dict[str, Any]:
-        jobs = [
-            {
-                "assignment": job.assignment.as_json(),
-                "package": str(self.packages.path(job.assignment) or ""),
-            }
-            for job in self.jobs.all()
-            if job.running and job.computes
-        ]
-        return self._common() | {
-            "site": self.config.site,
-            "folder": str(self.folder),
-            "engine": self.config.engine,
-            "slots": _MANAGED_SLOTS if self.config.control.url else _SLOTS_PER_JOB * len(jobs),
-            "memory": self.config.memory,
-            "trigger_ms": self.config.trigger_ms,
-            "jobs": jobs,
-        }
-
-    def _publish_config(self) -> dict[str, Any]:
-        topics = [log for job in self.jobs.all() for log in job.published()]
-        return self._common() | {
-            "client": f"fogline-{self.config.site}-publish",
-            "broker": self.broker_url,
-            "topics": list(dict.fromkeys(topics)),
-            "routes": [
-                route | {"broker": self.peer_url(route["node"], route["broker"])}
-                for route in routes(self.jobs.all())
-            ],
-        }
-
-    def _store_config(self) -> dict[str, Any]:
-        config = self.config.store
-        return self._common() | {
-            "site": self.config.site,
-            "folder": str(self.folder),
-            "secret": read_password(config.secret_file) or "",
-            "host": config.host,
-            "port": config.port,
-            "limits": {
-                "hours": config.hours,
-                "megabytes": config.megabytes,
-                "memory_megabytes": config.memory_megabytes,
-            },
-            "nodes": dict(config.nodes),
-            "control": self._control(),
-            "feeds": feeds(self.jobs.all(), config),
-            "fabric_logs": fabric_logs(self.jobs.all()),
-        }
-
-    def _control(self) -> dict[str, Any] | None:
-        """The control broker, where births tell of other sites."""
-        control = self.config.control
-        if control.url is None:
-            return None
-        url = with_login(control.url, control.user, control.password_file)
-        files = {"ca": control.ca, "certificate": control.certificate, "key": control.key}
-        tls = {name: str(path) for name, path in files.items() if path is not None}
-        return {"url": url, "tls": tls or None}
-
-    def peer_url(self, name: str, address: str) -> str:
-        """The address of another site's broker, with the login it wants."""
-        peer = self.config.peers.get(name)
-        if peer is None or not address:
-            return address
-        return with_login(address, peer.user, peer.password_file)
-
-    def _common(self) -> dict[str, Any]:
-        return {
-            "logs": str(self.logs.root),
-            "min_free_bytes": self._min_free,
-            "tls": self.tls,
-            "revision": self._revision,
-        }
 
 
 def _no_engine(revision: int) -> dict[str, Any]:

@@ -1,58 +1,13 @@
-"""A node's REST interface on a socket of its own, in a thread; the port stays the same."""
+"""A node's REST interface listens at the same port as the last time."""
 
 from __future__ import annotations
 
 import contextlib
-import socket
-import threading
 from pathlib import Path
 
-import uvicorn
-from starlette.types import ASGIApp
-
 from fogline.errors import SetupError
+from fogline.http_server import Server
 from fogline.log import disk
-
-STOP_SECONDS = 5
-_KEEP_SECONDS = 30
-"""Nodes ask each other every two seconds."""
-
-
-class Server:
-    """Listens from its construction on, answers from `start` until `stop`."""
-
-    def __init__(self, host: str, port: int) -> None:
-        """Raises `SetupError` when the port is taken."""
-        self._socket = _listen(host, port)
-        self.port: int = self._socket.getsockname()[1]
-        self.address = f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
-        self._server: uvicorn.Server | None = None
-        self._thread: threading.Thread | None = None
-
-    def start(self, app: ASGIApp) -> None:
-        config = uvicorn.Config(
-            app,
-            loop="asyncio",
-            http="h11",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=_KEEP_SECONDS,
-            timeout_graceful_shutdown=STOP_SECONDS,
-        )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(
-            target=self._server.run, args=([self._socket],), name="rest", daemon=True
-        )
-        self._thread.start()
-
-    def stop(self) -> None:
-        if self._server is not None and self._thread is not None:
-            self._server.should_exit = True
-            self._thread.join(STOP_SECONDS + 5)
-        self._socket.close()
 
 
 def listen_again(host: str, port: int, memory: Path) -> Server:
@@ -71,17 +26,3 @@ def _as_before(host: str, memory: Path) -> Server | None:
         return Server(host, port) if 0 < port < 1 << 16 else None
     except (OSError, ValueError, SetupError):
         return None
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        made.bind((host, port))
-        made.listen(256)
-    except OSError as error:
-        made.close()
-        text = f"cannot listen on {host}:{port}: {error.strerror or error}"
-        raise SetupError(text, "choose another port for the store") from error
-    return made

@@ -12,14 +12,15 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fogline.broker import Broker, BrokerError, Tls
+from fogline.broker import Broker, BrokerError
 from fogline.broker.login import without_login
 from fogline.errors import DataError, FoglineError
+from fogline.gateway.brokers import Brokers, tls_of
 from fogline.gateway.checks import names, read_assignments
 from fogline.gateway.config import GatewayConfig
 from fogline.gateway.connections import Connections
@@ -28,7 +29,7 @@ from fogline.gateway.job import Job
 from fogline.gateway.ledger import Ledger, Told
 from fogline.gateway.routes import Routes
 from fogline.gateway.scheduler import Scheduler
-from fogline.gateway.sources import OtherBroker, OwnBroker, Sources, broker_address
+from fogline.gateway.sources import OWN, OwnBroker
 from fogline.log import Limits, SiteLog, enforce
 from fogline.model.jobs import Assignment, Route
 from fogline.model.nodes import GATEWAY, Node, Observed
@@ -72,7 +73,13 @@ class Gateway:
         self._scheduler = shared.scheduler if shared else Scheduler()
         self._connections = shared.connections if shared else connections_of(config)
         self._ledger = shared.ledger if shared else Ledger(ledger_folder(config))
-        self._sources: dict[str, Sources] = {}
+        self._brokers = Brokers(
+            config,
+            self._logs,
+            self._scheduler,
+            shared.intake if shared else None,
+            lambda: not self._full,
+        )
         self._jobs: dict[str, tuple[Job, Routes]] = {}
         self._guard = threading.RLock()
         self._full = False
@@ -87,7 +94,7 @@ class Gateway:
         """Goes on with what it was told before. Raises what keeps it from that."""
         self.config.folder.mkdir(parents=True, exist_ok=True)
         with self._guard:
-            self._source("").input().number()
+            self._brokers.at(OWN).input().number()
             for told in self._ledger.jobs(self.config.gateway):
                 self._begin(told)
             self._want()
@@ -106,9 +113,7 @@ class Gateway:
                     job.close()
                 routes.finish(_FINISH_SECONDS)
             self._jobs.clear()
-            for source in self._sources.values():
-                source.stop()
-            self._sources.clear()
+            self._brokers.stop()
         if self._shared is None:
             self._scheduler.stop()
             self._connections.close()
@@ -164,8 +169,8 @@ class Gateway:
             with self._guard:
                 while self._forgettable:
                     self._forget(self._forgettable.pop())
-                sources = list(self._sources.values())
-            for source in sources:
+                brokers = list(self._brokers)
+            for _, source in brokers:
                 source.settle()
         finally:
             if self._touched:
@@ -191,7 +196,7 @@ class Gateway:
 
     def describe(self) -> Node:
         place = self.config.location
-        own = self._sources.get("")
+        own = self._brokers.own
         return Node(
             name=self.config.gateway,
             kind=GATEWAY,
@@ -207,15 +212,14 @@ class Gateway:
     @property
     def broker_url(self) -> str:
         """Where devices publish; with user and password, not for printing."""
-        own = self._sources[""]
-        assert isinstance(own, OwnBroker | OtherBroker)
+        own = self._brokers.own
+        assert own is not None
         return own.url
 
     @property
     def state(self) -> str:
         """`running`, or what is wrong with the intake."""
-        states = [source.state for source in self._sources.values()]
-        return next((state for state in states if state != "running"), "running")
+        return self._brokers.state
 
     # ── jobs ───────────────────────────────────────────────────────────────────────────────────
 
@@ -232,23 +236,22 @@ class Gateway:
     def _begin_anew(self, assignment: Assignment) -> Job:
         """A job that is new, or computes something else from where it is."""
         name = assignment.job
-        source = self._source(assignment.reads[0].broker).input()
+        source = self._brokers.at(assignment.reads[0].broker).input()
+        begin, routes = source.committed(), None
         if name in self._jobs:
             job, routes = self._jobs.pop(name)
             job.abandon()
-            begin = job.position
+            begin = job.position if job.input is source else begin
             routes.follow(assignment)
         else:
             self._forget(name)
-            begin = source.committed()
-            routes = None
         source.sync(begin)
         told = Told(assignment, secrets.token_hex(8), begin, assignment.parameters)
         return self._begin(told, routes)
 
     def _begin(self, told: Told, routes: Routes | None = None) -> Job:
         assignment = told.assignment
-        source = self._source(assignment.reads[0].broker).input()
+        source = self._brokers.at(assignment.reads[0].broker).input()
         job = Job(told, self._patterns(assignment), source, self._logs, self._file(told.job))
         routes = routes or Routes(assignment, self._logs, self._connect)
         self._jobs[told.job] = (job, routes)
@@ -274,41 +277,15 @@ class Gateway:
     def _observed(self, job: Job, routes: Routes) -> Observed:
         told = job.observed()
         more = {**told.more, "routes": routes.states(), "waiting_bytes": routes.lag}
-        source = self._sources[job.assignment.reads[0].broker]
+        source = self._brokers.at(_address(job))
         if told.state == "running" and not source.has(job.patterns):
             return replace(told, state="starting", problem=source.state, more=more)
         return replace(told, more=more)
 
-    # ── brokers ────────────────────────────────────────────────────────────────────────────────
-
-    def _source(self, broker: str) -> Sources:
-        """Where messages of a broker come from; the gateway's own where it has no address."""
-        if broker not in self._sources:
-            made = self._own() if not broker else self._other(broker, None)
-            made.start()
-            self._sources[broker] = made
-        return self._sources[broker]
-
-    def _own(self) -> Sources:
-        if self.config.broker.url is None:
-            return OwnBroker(self.config, lambda: not self._full)
-        intake = self._shared.intake if self._shared else None
-        return self._other(broker_address(self.config), intake)
-
-    def _other(self, url: str, shared: Intake | None) -> Sources:
-        client = f"fogline-{self.config.gateway}-in"
-        tls = _tls(self.config)
-        ready = lambda: not self._full  # noqa: E731
-        return OtherBroker(
-            self.config.folder, url, client, ready, self._logs, self._scheduler, tls, shared
-        )
+    # ── topics ─────────────────────────────────────────────────────────────────────────────────
 
     def _connect(self, route: Route) -> Broker:
         return self._connections.to(route.broker or self.broker_url)
-
-    def _patterns_at(self, broker: str) -> set[str]:
-        jobs: Iterable[Job] = (job for job, _ in self._jobs.values())
-        return {p for job in jobs if job.assignment.reads[0].broker == broker for p in job.patterns}
 
     def _patterns(self, assignment: Assignment) -> tuple[str, ...]:
         name = self.config.gateway
@@ -316,15 +293,16 @@ class Gateway:
 
     def _want(self) -> None:
         """What the jobs read and nothing else."""
-        for broker, source in self._sources.items():
-            source.want(self._patterns_at(broker))
+        for address, source in self._brokers:
+            jobs = (job for job, _ in self._jobs.values() if _address(job) == address)
+            source.want({pattern for job in jobs for pattern in job.patterns})
 
     # ── care ───────────────────────────────────────────────────────────────────────────────────
 
     def _care(self, now: float) -> None:
         waiting = self.waiting
         self._full = waiting >= self._limit * (_RESUME if self._full else 1)
-        for source in self._sources.values():
+        for _, source in self._brokers:
             source.step()
         if now >= self._retention_due:
             self._retention_due = now + _RETENTION_SECONDS
@@ -339,7 +317,7 @@ class Gateway:
 
     def _remove_old(self) -> None:
         """What is forwarded and old; never what a job or a route still needs."""
-        for source in self._sources.values():
+        for _, source in self._brokers:
             needed = [j.needed for j, _ in self._jobs.values() if j.input is source.input()]
             source.input().keep_from(min(needed, default=source.input().committed()))
         age = int(self.config.buffer.hours * 3600e6)
@@ -354,8 +332,9 @@ def ledger_folder(config: GatewayConfig) -> Path:
 
 
 def connections_of(config: GatewayConfig) -> Connections:
-    return Connections(config.gateway, _tls(config), config.site_broker.login)
+    return Connections(config.gateway, tls_of(config), config.site_broker.login)
 
 
-def _tls(config: GatewayConfig) -> Tls | None:
-    return Tls(ca=config.broker.ca) if config.broker.ca is not None else None
+def _address(job: Job) -> str:
+    """Of the broker that a job reads from: it has only one."""
+    return job.assignment.reads[0].broker

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import contextlib
 
-from fogline.broker import BrokerError, Tls
+from fogline.broker import BrokerError
 from fogline.control import ControlledNodes
 from fogline.errors import FoglineError, UsageError
+from fogline.gateway.brokers import tls_of
 from fogline.gateway.config import GatewayConfig
 from fogline.gateway.control import controlled
 from fogline.gateway.gateway import Gateway, Shared, connections_of, ledger_folder
@@ -28,19 +29,17 @@ class Host:
     def __init__(self, config: GatewayConfig) -> None:
         if config.broker.url is None:
             raise UsageError("many gateways share one broker", "set broker url")
-        tls = Tls(ca=config.broker.ca) if config.broker.ca else None
         self._shared = Shared(
             Scheduler(max(config.threads, 1)),
-            Intake(broker_address(config), f"fogline-{config.gateway}-in", tls),
+            Intake(broker_address(config), f"fogline-{config.gateway}-in", tls_of(config)),
             connections_of(config),
             Ledger(ledger_folder(config)),
         )
         self.gateways = [
             Gateway(config.numbered(number + 1), self._shared) for number in range(config.gateways)
         ]
+        self._control = config.control
         self._nodes: ControlledNodes | None = None
-        if config.control is not None:
-            self._nodes = controlled(self.gateways, config.control)
 
     def start(self) -> None:
         self._shared.scheduler.start()
@@ -49,7 +48,8 @@ class Host:
         with contextlib.suppress(BrokerError):
             self._shared.intake.settle()
         self._shared.scheduler.add(self._shared.intake.step)
-        if self._nodes is not None:
+        if self._control is not None:
+            self._nodes = controlled(self.gateways, self._control)
             self._nodes.start()
 
     def stop(self) -> None:

@@ -1,0 +1,123 @@
+"""What the processes of a site are told: what to subscribe to, compute, publish and store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fogline.agent.config import SiteConfig
+from fogline.agent.jobs import copies, fabric_logs, routes, subscriptions
+from fogline.agent.packages import Packages
+from fogline.agent.site_broker import SiteBroker
+from fogline.agent.site_jobs import SiteJobs
+from fogline.agent.store_feeds import feeds, topics
+from fogline.broker.login import read_password, with_login
+from fogline.broker.topics import split_share
+
+_SLOTS_PER_JOB, _MANAGED_SLOTS = 8, 64
+"""Room for jobs in real time; a managed site does not know how many it will get."""
+
+
+class Told:
+    """`revision` is the number of the last change; the processes repeat it once it is in force."""
+
+    def __init__(
+        self, config: SiteConfig, jobs: SiteJobs, broker: SiteBroker, packages: Packages
+    ) -> None:
+        self.revision = 1
+        self._config = config
+        self._jobs = jobs
+        self._broker = broker
+        self._packages = packages
+        self._logs = config.folder / "log"
+
+    def ingest(self) -> dict[str, Any]:
+        config = {
+            "client": f"fogline-{self._config.site}-ingest",
+            "subscriptions": self.subscriptions(),
+            "copies": copies(self._jobs.all()),
+        }
+        if self._broker.own:
+            config["journal"] = str(self._broker.journal)
+        return self._common() | config
+
+    def subscriptions(self) -> list[dict[str, Any]]:
+        wanted = subscriptions(self._jobs.all())
+        logs = {item["log"] for item in wanted}
+        wanted += [item for item in topics(self._config.store) if item["log"] not in logs]
+        return [item | {"broker": self._broker_of(item)} for item in wanted]
+
+    def _broker_of(self, subscription: dict[str, Any]) -> str:
+        """The address to subscribe at; none where the own broker's journal has the messages."""
+        if subscription["broker"]:
+            return str(subscription["broker"])
+        # What the broker says about itself does not go through the journal.
+        about = split_share(subscription["pattern"])[1].startswith("$SYS/")
+        return "" if self._broker.own and not about else self._broker.url
+
+    def engine(self) -> dict[str, Any]:
+        jobs = [
+            {
+                "assignment": job.assignment.as_json(),
+                "package": str(self._packages.path(job.assignment) or ""),
+            }
+            for job in self._jobs.all()
+            if job.running and job.computes
+        ]
+        return self._common() | {
+            "site": self._config.site,
+            "folder": str(self._config.folder),
+            "engine": self._config.engine,
+            "slots": _MANAGED_SLOTS if self._config.control.url else _SLOTS_PER_JOB * len(jobs),
+            "memory": self._config.memory,
+            "trigger_ms": self._config.trigger_ms,
+            "jobs": jobs,
+        }
+
+    def publish(self) -> dict[str, Any]:
+        topics = [log for job in self._jobs.all() for log in job.published()]
+        return self._common() | {
+            "client": f"fogline-{self._config.site}-publish",
+            "broker": self._broker.url,
+            "topics": list(dict.fromkeys(topics)),
+            "routes": [
+                route | {"broker": self._config.peer_url(route["node"], route["broker"])}
+                for route in routes(self._jobs.all())
+            ],
+        }
+
+    def store(self) -> dict[str, Any]:
+        config = self._config.store
+        return self._common() | {
+            "site": self._config.site,
+            "folder": str(self._config.folder),
+            "secret": read_password(config.secret_file) or "",
+            "host": config.host,
+            "port": config.port,
+            "limits": {
+                "hours": config.hours,
+                "megabytes": config.megabytes,
+                "memory_megabytes": config.memory_megabytes,
+            },
+            "nodes": dict(config.nodes),
+            "control": self._control(),
+            "feeds": feeds(self._jobs.all(), config),
+            "fabric_logs": fabric_logs(self._jobs.all()),
+        }
+
+    def _control(self) -> dict[str, Any] | None:
+        """The control broker, where births tell of other sites."""
+        control = self._config.control
+        if control.url is None:
+            return None
+        url = with_login(control.url, control.user, control.password_file)
+        files = {"ca": control.ca, "certificate": control.certificate, "key": control.key}
+        tls = {name: str(path) for name, path in files.items() if path is not None}
+        return {"url": url, "tls": tls or None}
+
+    def _common(self) -> dict[str, Any]:
+        return {
+            "logs": str(self._logs),
+            "min_free_bytes": self._config.min_free_bytes,
+            "tls": self._broker.tls,
+            "revision": self.revision,
+        }
