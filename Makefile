@@ -39,7 +39,7 @@ bench-sites: setup ## measure many sites: deploying chains, gateways, the store
 bench-replicas: setup ## simulate where replicas go: unstable nodes, queries
 	@$(PYTHON) bench/replicas.py $(ARGS)
 
-bench-store: setup ## measure the store of a site, beside SQLite and PostgreSQL
+bench-store: setup ## measure the store, beside SQLite and PostgreSQL, and the storage fabric
 	@$(PYTHON) bench/store.py $(ARGS)
 
 kill-matrix: setup ## 100,000 readings while every process is killed again and again

@@ -1,7 +1,7 @@
 """Operators on many gateways: installed, updated, uninstalled, as the gateways tell it.
 
-All gateways are in one process, each with its own connection to the control broker. One coordinator
-and one broker, which stands for the site's: no Spark takes part.
+All gateways are in one process and share its connections. One coordinator and one broker, which
+stands for the site's and is set up like one: no Spark takes part.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import yaml
 from sites_chain import arrivals, connected
 from sites_watch import fit, jobs_of, problems_in, reported, spread, tell, until, when_it_answers
 
-from fogline.broker.mosquitto import Mosquitto
+from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
 from fogline.coordinator.client import CoordinatorClient
 from fogline.demo.world import Process, World
 
@@ -52,7 +52,8 @@ def measure(settings: Settings) -> dict[str, Any]:
 def started(number: int) -> Iterator[_Trial]:
     with tempfile.TemporaryDirectory(prefix="fogline-bench-") as name:
         folder = Path(name)
-        with Mosquitto(folder / "site") as broker, World(folder / "world", []) as world:
+        options = MosquittoOptions(journal=folder / "journal")
+        with Mosquitto(folder / "site", options) as broker, World(folder / "world", []) as world:
             client = when_it_answers(world)
             process = _gateways(folder, number, broker.url, world.control_port)
             process.start()

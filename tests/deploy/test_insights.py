@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fogline import settings
@@ -11,7 +13,7 @@ from fogline.deploy.topology import Topology
 from fogline.errors import PipelineError, QueryError
 from fogline.gateway.chain import Chain
 from fogline.model.jobs import FIRST, SECOND, WHOLE, Job, Pipeline, Query, Steps
-from fogline.model.nodes import ONLINE, Node, NodeView
+from fogline.model.nodes import NO_ENGINE, ONLINE, Node, NodeView
 from fogline.plan.query_file import check_text
 
 STREAM = 's = STREAM FROM mqtt(topic="city/+", format="json", time="at");\n'
@@ -51,6 +53,14 @@ def test_one_site_computes_everything() -> None:
     (job,) = jobs(MEAN, site("only")).values()
     assert (job.name, job.node, stage(job)) == ("p", "only", WHOLE)
     assert [str(place) for place in job.reads] == ["city/+ at only"]
+
+
+def test_a_site_without_an_engine_takes_no_part() -> None:
+    store = replace(site("store", memory=9000), engine=NO_ENGINE)
+    (job,) = jobs(MEAN, site("only"), store).values()
+    assert job.node == "only"
+    with pytest.raises(PipelineError, match="there is no site to run it"):
+        jobs(MEAN, store)
 
 
 def test_the_first_stage_stays_at_the_edge() -> None:

@@ -8,9 +8,13 @@ import pytest
 
 from fogline.demo.world import SiteSpec, World
 from tests.fabric_sites.conftest import STORED
-from tests.fabric_sites.kit import counts, eventually, held, publish, states
+from tests.fabric_sites.kit import ask, counts, eventually, held, publish, states
 
 SITES = ("calm", "shaky")
+QUERY = """
+all = STREAM FROM storageFabric(metricID="n");
+count_n = COMPUTE COUNT("n" FROM (all), 10 s) EVERY 10 s;
+"""
 
 
 @pytest.fixture
@@ -41,6 +45,43 @@ def test_an_unstable_site_is_copied_to_a_stable_one(pair: World) -> None:
     pair.sites["shaky"].kill()
     eventually(lambda: states(pair, "calm")["shaky"] == "copy", "an answer from the copy", 180)
     eventually(lambda: counts(pair, "calm").get("shaky") == 700, "all values from the copy", 180)
+
+
+@pytest.fixture
+def query_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Where being up to date hardly counts, a query's metrics are worth a copy on any link."""
+    specs = [
+        SiteSpec("far", more={"engine": "none", "store": STORED}),
+        SiteSpec("near", more={"store": {"metrics": False}}),
+    ]
+    eager = {"replicas": {"seconds": 1, "beta": 100_000}}
+    with World(tmp_path_factory.mktemp("query"), specs, coordinator=eager) as made:
+        yield made
+
+
+def test_what_a_query_reads_is_copied_to_where_it_runs(query_world: World) -> None:
+    world = query_world
+    eventually(lambda: set(states(world, "near").values()) == {"answered"}, "both sites")
+    publish(world, "far", range(100))
+    eventually(lambda: counts(world, "near").get("far") == 100, "100 values")
+    world.client.put_pipeline("hot", QUERY, "ins")
+    (job,) = world.wait_running("hot")
+    assert job["node"] == "near"
+
+    def copied() -> bool:
+        found = world.client.replicas()["copies"]
+        return [(c["origin"], c["holder"], c["metrics"]) for c in found] == [("far", "near", ["n"])]
+
+    eventually(copied, "a decision", 180)
+    publish(world, "far", range(100, 200))
+    eventually(lambda: held(world, "near", "far") == 200, "200 values in the copy")
+    publish(world, "far", [10_000])
+    eventually(lambda: sum(counts(world, "near", "count_n").values()) > 0, "an insight")
+    told = ask(world, "near", "/v1/range", metric="count_n", limit=100)["values"]
+    assert 0 < sum(value["value"] for value in told) <= 101
+    world.client.delete_pipeline("hot")
+    eventually(lambda: world.client.replicas()["copies"] == [], "the copy goes with the job", 180)
+    eventually(lambda: not (world.folder / "near" / "copies" / "far").exists(), "its files gone")
 
 
 def _node(world: World, name: str) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fogline.broker import Broker, Message, Options, open_broker
+from fogline.broker import Broker, BrokerError, Message, Options, open_broker
 from fogline.broker.memory import hub
 from fogline.control import ControlClient
 from fogline.errors import DataError
@@ -322,3 +323,164 @@ def test_fifty_gateways_in_one_process(
         assert threading.active_count() - threads < 10
     finally:
         host.stop()
+
+
+# ── many under control ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def host(tmp_path: Path, devices: tuple[str, Broker]) -> Iterator[Callable[[], Host]]:
+    """Starts twenty gateways under control, in place of those before."""
+    url = f"memory://control-{next(_numbers)}"
+    broker, made = GatewayBroker(url=devices[0]), []
+
+    def start() -> Host:
+        for old in made:
+            old.stop()
+        made[:] = [
+            Host(GatewayConfig("g", tmp_path, broker=broker, control=Control(url), gateways=20))
+        ]
+        made[0].start()
+        return made[0]
+
+    yield start
+    made[0].stop()
+
+
+def asked(client: ControlClient, op: str, bodies: dict[str, dict[str, Any]]) -> None:
+    futures = [client.send(name, op, body, 60) for name, body in bodies.items()]
+    for future in futures:
+        future.result()
+
+
+def test_many_gateways_are_told_together(
+    host: Callable[[], Host],
+    devices: tuple[str, Broker],
+    site: Site,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads = threading.active_count()
+    first = host()
+    assert first._control is not None
+    client = ControlClient(first._control.url, {}, lambda: None, "test")
+    client.start()
+    names = [gateway.config.gateway for gateway in first.gateways]
+    try:
+        online = lambda: [v.node.name for v in client.views().values() if v.online]  # noqa: E731
+        wait_for(lambda: sorted(online()) == names)
+        assert threading.active_count() - threads < 16
+        syncs: list[int] = []
+        fsync, fdatasync = os.fsync, os.fdatasync
+        monkeypatch.setattr(os, "fsync", lambda fd: (syncs.append(fd), fsync(fd))[1])
+        monkeypatch.setattr(os, "fdatasync", lambda fd: (syncs.append(fd), fdatasync(fd))[1])
+        reads = [{"topic": "{gateway}/+"}]
+        asked(client, "install", {n: {"assignments": [told(site, reads=reads)]} for n in names})
+        assert len(syncs) < len(names)
+        monkeypatch.undo()
+        wait_for(lambda: all(v.jobs for v in client.views().values()))
+        send(devices[1], 0, 5, "g-007/t")
+        wait_for(lambda: len(xs(site)) == 5)
+        asked(client, "remove", {n: {"jobs": ["j"]} for n in names[:10]})
+        host()
+        wait_for(
+            lambda: [len(v.jobs) for _, v in sorted(client.views().items())] == [0] * 10 + [1] * 10
+        )
+        send(devices[1], 5, 10, "g-011/t")
+        send(devices[1], 10, 15, "g-001/t")
+        wait_for(lambda: len(xs(site)) >= 10)
+        assert xs(site) == list(range(10))
+    finally:
+        client.close()
+
+
+def test_one_wrong_request_among_many_fails_alone(host: Callable[[], Host], site: Site) -> None:
+    made = host()
+    assert made._control is not None
+    client = ControlClient(made._control.url, {}, lambda: None, "test")
+    client.start()
+    try:
+        wait_for(lambda: len(client.views()) == 20)
+        bodies = [[told(site)], [told(site, reads=[])], [told(site)]]
+        futures = [
+            client.send(f"g-{number:03}", "install", {"assignments": body}, 60)
+            for number, body in enumerate(bodies, 1)
+        ]
+        failed = [future.exception() is not None for future in futures]
+        assert failed == [False, True, False]
+        assert [len(gateway.observed()) for gateway in made.gateways[:3]] == [1, 0, 1]
+    finally:
+        client.close()
+
+
+# ── what is not there yet ────────────────────────────────────────────────────────────────────────
+
+
+def test_a_job_whose_broker_is_away_waits_for_it(
+    make: Make, devices: tuple[str, Broker], site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fogline.gateway.intake._SUBSCRIBE_SECONDS", 0.1)
+    gateway = make()
+    name = devices[0].removeprefix("memory://")
+    wait_for(lambda: gateway.state == "running")
+    hub(name).stop()
+    gateway.install([told(site)])
+    with pytest.raises(BrokerError):
+        gateway.settle()
+    seen = gateway.observed()[0]
+    assert (seen.state, "disconnected" in seen.problem) == ("starting", True)
+    gateway.settle()
+    hub(name).start()
+    wait_for(lambda: gateway.observed()[0].state == "running")
+    wait_for(lambda: devices[1].connected)
+    send(devices[1], 0, 5)
+    wait_for(lambda: len(xs(site)) == 5)
+
+
+def test_routes_of_a_job_without_output(
+    make: Make, devices: tuple[str, Broker], site: Site
+) -> None:
+    gateway, other = make(), Site()
+    install(gateway, [told(site)])
+    states = gateway.observed()[0].more["routes"]
+    assert [(s["topic"], s["sent"], s["lag"]) for s in states] == [("up", 0, 0)]
+    install(gateway, [told(other)])
+    gateway.stop()
+    make()
+    send(devices[1], 0, 10)
+    wait_for(lambda: len(xs(other)) == 10)
+    assert xs(site) == []
+
+
+def test_a_route_that_is_added_begins_with_what_comes_from_now_on(
+    make: Make, devices: tuple[str, Broker], site: Site
+) -> None:
+    gateway, other = make(), Site()
+    install(gateway, [told(site)])
+    send(devices[1], 0, 10)
+    wait_for(lambda: len(xs(site)) == 10)
+    both = [*told(site)["routes"], *told(other)["routes"]]
+    install(gateway, [told(site, routes=both)])
+    gateway.stop()
+    make()
+    send(devices[1], 10, 20)
+    wait_for(lambda: len(xs(site)) == 20 and len(xs(other)) >= 10)
+    assert xs(other) == list(range(10, 20))
+
+
+def test_a_job_that_reads_elsewhere_begins_there_with_what_comes(
+    make: Make, devices: tuple[str, Broker], site: Site
+) -> None:
+    url = f"memory://far-{next(_numbers)}"
+    far = open_broker(url)
+    far.connect()
+    gateway = make()
+    install(gateway, [told(site, job="k", reads=[{"topic": "d/+", "broker": url}])])
+    send(far, 0, 5)
+    install(gateway, [told(site)])
+    send(devices[1], 100, 110)
+    wait_for(lambda: len(xs(site)) == 15)
+    install(gateway, [told(site, reads=[{"topic": "d/+", "broker": url}])])
+    send(far, 5, 10)
+    wait_for(lambda: len(xs(site)) >= 25)
+    assert sorted(xs(site)) == sorted([*range(10), *range(5, 10), *range(100, 110)])
+    far.close()

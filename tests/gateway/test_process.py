@@ -20,6 +20,7 @@ from fogline.broker import Broker, Message, Options, open_broker
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
 from fogline.control import ControlClient
 from fogline.links import PREFIX, decode
+from fogline.model.nodes import GONE, ONLINE
 from tests.gateway.helpers import BASE, wait_for
 
 MOST_BYTES = 60e6
@@ -185,6 +186,38 @@ def test_memory(running: Running, site: Mosquitto) -> None:
     assert peak * 1024 < MOST_BYTES
     imported = Path(f"/proc/{running.process.pid}/maps").read_text(encoding="utf-8")
     assert not any(name in imported for name in ("numpy", "pandas", "pyarrow"))
+
+
+def test_many_in_a_killed_process_are_gone_at_once_and_go_on(
+    tmp_path: Path, site: Mosquitto
+) -> None:
+    file, names = tmp_path / "g.yaml", [f"g-{number:03}" for number in range(1, 6)]
+    file.write_text(
+        f"gateway: g\ngateways: 5\nbroker: {{url: '{site.url}'}}\ncontrol: {{url: '{site.url}'}}\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "fogline.gateway", str(file)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    with ControlClient(site.url, {}, lambda: None, "test") as client:
+        try:
+            wait_for(lambda: _states(client) == dict.fromkeys(names, ONLINE), 40)
+            job = assignment(site.url, [{"op": "filter", "when": "x > 0"}])
+            told = [client.send(n, "install", {"assignments": [job]}, 30) for n in names]
+            assert [future.result() for future in told] == [{}] * 5
+            process.kill()
+            process.wait()
+            wait_for(lambda: _states(client) == dict.fromkeys(names, GONE), 40)
+            process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+            wait_for(lambda: _states(client) == dict.fromkeys(names, ONLINE), 40)
+            wait_for(lambda: all(set(v.jobs) == {"j"} for v in client.views().values()), 40)
+        finally:
+            process.terminate()
+            process.wait(40)
+        wait_for(lambda: all(v.clean for v in client.views().values()), 40)
+
+
+def _states(client: ControlClient) -> dict[str, str]:
+    return {name: view.state for name, view in client.views().items()}
 
 
 def test_wrong_configuration(tmp_path: Path) -> None:

@@ -13,9 +13,6 @@ from fogline.agent.store_config import StoreConfig, StoredTopic
 from fogline.broker.login import with_login
 from fogline.errors import DataError, UsageError
 
-NO_ENGINE = "none"
-"""A site that takes in, stores and passes on, but computes nothing."""
-
 EXAMPLE = """\
 site: north
 jobs: [city.ins]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fogline.agent.children import Child
-from fogline.agent.config import NO_ENGINE, SiteConfig
+from fogline.agent.config import SiteConfig
 from fogline.agent.manager import Manager
 from fogline.agent.packages import Packages
 from fogline.agent.reporting import Reporter
@@ -31,6 +31,7 @@ from fogline.fabric.local import LocalSite, leave_note
 from fogline.log import Limits, LogError, SiteLog, enforce
 from fogline.log.writer import now_us
 from fogline.model.jobs import Assignment
+from fogline.model.nodes import NO_ENGINE
 
 _TICK_SECONDS = 0.2
 _RETENTION_SECONDS = 30.0

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from fogline import settings
 from fogline.agent.assignments import Assignments
-from fogline.agent.config import NO_ENGINE, SiteConfig
+from fogline.agent.config import SiteConfig
 from fogline.agent.jobs import AgentJob, job_folder, job_reader, make_job, route_reader
 from fogline.agent.starts import note_starts
 from fogline.errors import FoglineError, UsageError
 from fogline.log import SiteLog, forget_reader, get_position
 from fogline.model.jobs import Assignment, Query
+from fogline.model.nodes import NO_ENGINE
 from fogline.plan.query_file import read_text
 
 _DRAIN_SECONDS = 60.0

@@ -18,7 +18,7 @@ from fogline.deploy.topology import Topology
 from fogline.errors import PipelineError, Problem
 from fogline.language.ast import Insight
 from fogline.model.jobs import Job, Pipeline
-from fogline.model.nodes import GATEWAY, SITE, Node
+from fogline.model.nodes import GATEWAY, Node
 from fogline.model.streams import StreamSource
 from fogline.placement import Task, scheduler_named
 from fogline.placement.allow import allows
@@ -46,7 +46,7 @@ class _Placed:
 
 
 def _place(loaded: LoadedQuery, topology: Topology) -> _Placed:
-    sites = [node for node in topology.nodes.values() if node.kind == SITE]
+    sites = [node for node in topology.nodes.values() if node.computes]
     chosen: dict[str, str] = {}
     problems: list[Problem] = []
     for insight in loaded.query.insights:
@@ -126,19 +126,24 @@ def _origins(streams: Iterable[StreamSource], topology: Topology) -> list[str]:
 
 def origin_nodes(stream: StreamSource, topology: Topology) -> list[Node]:
     """The nodes that a stream's messages come to: those it names, else all gateways, else the sites
-    of the edge, else all sites. None where its broker belongs to no node."""
+    of the edge, else all sites that compute. None where its broker belongs to no node."""
     nodes = list(topology.nodes.values())
     if named := stream.parameter("nodes"):
         wanted = [part.strip() for part in str(named).split(",")]
-        return [node for node in nodes if node.name in wanted]
+        return [node for node in nodes if node.name in wanted and _takes_part(node)]
     if broker := stream.parameter("broker"):
         at = topology.at_broker(str(broker))
-        return [node for node in nodes if node.name in at]
+        return [node for node in nodes if node.name in at and _takes_part(node)]
     if stream.provider != "mqtt":
         return []
     gateways = [node for node in nodes if node.kind == GATEWAY]
-    sites = [node for node in nodes if node.kind == SITE]
+    sites = [node for node in nodes if node.computes]
     return gateways or [site for site in sites if is_edge(site)] or sites
+
+
+def _takes_part(node: Node) -> bool:
+    """What comes to a site without an engine stays there."""
+    return node.kind == GATEWAY or node.computes
 
 
 def _nowhere(insight: Insight, text: str, sites: Sequence[Node]) -> Problem:

@@ -102,8 +102,12 @@ class Works:
         return None
 
     def _fits(self, job: WrittenJob, kind: str, node: Node | None) -> bool:
-        if node is None or (kind == "steps") == (node.kind == GATEWAY):
+        if node is None or (node.kind == GATEWAY if kind == "steps" else node.computes):
             return True
+        if node.kind == SITE and kind != "steps":
+            message, hint = f"site {node.name} has no engine", "choose another site"
+            self._problems.add("WORK", message, job.at(kind), hint)
+            return False
         if node.kind == SITE:
             message, hint = "steps run on gateways", "give a query or an entry instead"
         else:

@@ -13,22 +13,21 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fogline.broker import Broker, BrokerError
 from fogline.broker.login import without_login
 from fogline.errors import DataError, FoglineError
-from fogline.gateway.brokers import Brokers, tls_of
+from fogline.gateway.brokers import Brokers
 from fogline.gateway.checks import names, read_assignments
 from fogline.gateway.config import GatewayConfig
-from fogline.gateway.connections import Connections
-from fogline.gateway.intake import Intake
 from fogline.gateway.job import Job
-from fogline.gateway.ledger import Ledger, Told
+from fogline.gateway.ledger import Told
 from fogline.gateway.routes import Routes
 from fogline.gateway.scheduler import Scheduler
+from fogline.gateway.shared import Shared, connections_of, ledger_of
 from fogline.gateway.sources import OWN, OwnBroker
 from fogline.log import Limits, SiteLog, enforce
 from fogline.model.jobs import Assignment, Route
@@ -40,16 +39,6 @@ _RETENTION_SECONDS = 10.0
 _FINISH_SECONDS = 2.0
 _RESUME = 0.9
 """Intake goes on when the buffer is this full."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What several gateways of one process have together."""
-
-    scheduler: Scheduler
-    intake: Intake
-    connections: Connections
-    ledger: Ledger
 
 
 class Gateway:
@@ -72,7 +61,7 @@ class Gateway:
         self._shared = shared
         self._scheduler = shared.scheduler if shared else Scheduler()
         self._connections = shared.connections if shared else connections_of(config)
-        self._ledger = shared.ledger if shared else Ledger(ledger_folder(config))
+        self._ledger = shared.ledger if shared else ledger_of(config)
         self._brokers = Brokers(
             config,
             self._logs,
@@ -325,14 +314,6 @@ class Gateway:
         for topic in self._logs.topics():
             if not topic.startswith("in/"):
                 enforce(self._logs.folder(topic), limits, time.time_ns() // 1000)
-
-
-def ledger_folder(config: GatewayConfig) -> Path:
-    return config.folder / "jobs"
-
-
-def connections_of(config: GatewayConfig) -> Connections:
-    return Connections(config.gateway, tls_of(config), config.site_broker.login)
 
 
 def _address(job: Job) -> str:

@@ -16,10 +16,10 @@ from fogline.errors import FoglineError, UsageError
 from fogline.gateway.brokers import tls_of
 from fogline.gateway.config import GatewayConfig
 from fogline.gateway.control import controlled
-from fogline.gateway.gateway import Gateway, Shared, connections_of, ledger_folder
+from fogline.gateway.gateway import Gateway
 from fogline.gateway.intake import Intake
-from fogline.gateway.ledger import Ledger
 from fogline.gateway.scheduler import Scheduler
+from fogline.gateway.shared import Shared, connections_of, ledger_of
 from fogline.gateway.sources import broker_address
 
 
@@ -33,7 +33,7 @@ class Host:
             Scheduler(max(config.threads, 1)),
             Intake(broker_address(config), f"fogline-{config.gateway}-in", tls_of(config)),
             connections_of(config),
-            Ledger(ledger_folder(config)),
+            ledger_of(config),
         )
         self.gateways = [
             Gateway(config.numbered(number + 1), self._shared) for number in range(config.gateways)

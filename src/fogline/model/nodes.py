@@ -11,6 +11,9 @@ from fogline.errors import DataError
 SITE, GATEWAY = "site", "gateway"
 KINDS = (SITE, GATEWAY)
 
+NO_ENGINE = "none"
+"""The engine of a site that takes in, stores and passes on, but computes nothing."""
+
 ONLINE, GONE = "online", "gone"
 SILENT = "silent"
 """Its connection stands, but it has told nothing for a while."""
@@ -44,6 +47,11 @@ class Node:
             raise DataError(f"a node cannot be called {self.name!r}: it is part of topics")
         if self.kind not in KINDS:
             raise DataError(f"node {self.name}: no kind {self.kind!r}", "site or gateway")
+
+    @property
+    def computes(self) -> bool:
+        """Whether it can run queries and code."""
+        return self.kind == SITE and self.engine != NO_ENGINE
 
     def as_json(self) -> dict[str, Any]:
         told = asdict(self) | {"labels": dict(self.labels)}

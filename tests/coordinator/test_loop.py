@@ -1,0 +1,128 @@
+"""The loop's rests and its log: much that is heard costs few looks, and nothing waits for long."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from fogline.coordinator import loop as module
+from fogline.coordinator.loop import Outstanding
+from fogline.coordinator.state import Look
+from fogline.model.nodes import ONLINE
+from tests.coordinator.kit import CODE, FakeControl, Rig, composition, wait_for
+
+SECONDS = 60.0
+"""Longer than any test may take: who waits it out fails."""
+
+
+def rested(outstanding: Outstanding) -> threading.Event:
+    """Set when a rest of a minute is over."""
+    over = threading.Event()
+
+    def rest() -> None:
+        outstanding.rest(SECONDS)
+        over.set()
+
+    threading.Thread(target=rest, daemon=True).start()
+    return over
+
+
+def test_the_last_answer_ends_the_rest() -> None:
+    outstanding = Outstanding()
+    outstanding.look()
+    for _ in range(3):
+        outstanding.add()
+    over = rested(outstanding)
+    outstanding.answered()
+    outstanding.answered()
+    assert not over.wait(0.05)
+    outstanding.answered()
+    assert over.wait(SECONDS / 2)
+
+
+def test_an_answer_that_came_before_the_rest_counts_until_it_is_looked_at() -> None:
+    outstanding = Outstanding()
+    outstanding.look()
+    outstanding.add()
+    outstanding.answered()
+    assert rested(outstanding).wait(SECONDS / 2)
+    outstanding.look()
+    assert not rested(outstanding).wait(0.05)
+    outstanding.stop()
+
+
+def test_stopping_ends_the_rest() -> None:
+    outstanding = Outstanding()
+    over = rested(outstanding)
+    outstanding.stop()
+    assert over.wait(SECONDS / 2)
+
+
+def test_counting_is_for_many_threads() -> None:
+    outstanding = Outstanding()
+    for _ in range(2_000):
+        outstanding.add()
+    outstanding.look()
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(2_000):
+            pool.submit(outstanding.answered)
+    assert rested(outstanding).wait(SECONDS / 2)
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rests are as if every round took very long."""
+    monkeypatch.setattr(module, "REST_SHARE", 1e9)
+    monkeypatch.setattr(module, "LONGEST_REST", 5.0)
+
+
+def deployed(tmp_path: Path, jobs: int) -> Rig:
+    rig = Rig(tmp_path, FakeControl("north"))
+    rig.packages.add("clean.py", CODE.encode())
+    rig.service.put_pipeline("p", composition(jobs), "yaml")
+    return rig
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_chain_goes_on_with_every_answer(tmp_path: Path) -> None:
+    """Twenty steps one after the other, none of which waits for a rest of five seconds."""
+    rig = deployed(tmp_path, 20).begin()
+    try:
+        wait_for(lambda: len(rig.control.jobs_at("north")) == 20, 40)
+    finally:
+        rig.end()
+
+
+@pytest.mark.usefixtures("slow")
+def test_what_comes_while_it_rests_is_taken_together(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, FakeControl("north")).begin()
+    try:
+        wait_for(lambda: rig.events)
+        for _ in range(500):
+            rig.control.set_state("north", ONLINE)
+    finally:
+        rig.end()
+    assert sum(isinstance(event, Look) for event in rig.events) < 10
+
+
+def test_the_log_is_written_now_and_then_and_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOG_SECONDS", SECONDS)
+    rig = deployed(tmp_path, 3)
+    writes: list[int] = []
+    write = rig.store.log
+    monkeypatch.setattr(
+        rig.store, "log", lambda entries: (writes.append(len(entries)), write(entries))[1]
+    )
+    for _ in range(10):
+        rig.loop.round()
+    assert len(writes) == 1
+    rig.loop.stop()
+    assert len(writes) == 2
+    kinds = [event["kind"] for event in rig.service.events()]
+    assert kinds.count("sent") == kinds.count("done") == 3
+    rig.store.close()
