@@ -16,7 +16,7 @@ demo: setup ## run the smart-city demo: simulated sensors, live insights
 	@.venv/bin/fogline demo $(ARGS)
 
 test: setup ## run every test; ARGS="-k name" picks some
-	@$(PYTHON) -m pytest $(ARGS)
+	@$(PYTHON) -m pytest -n 2 --dist loadgroup $(ARGS)
 
 lint: setup ## check style and types
 	@$(PYTHON) -m ruff check .

@@ -24,6 +24,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """For workers beside each other: a file stays with one of them, a folder that shares its sites
+    too, and what takes long comes first."""
+    folders = [Path(__file__).parent / name for name in ("sites", "fabric_sites")]
+    early = [*folders, *(Path(__file__).parent / name for name in ("agent", "cli"))]
+    items.sort(key=lambda item: not any(folder in item.path.parents for folder in early))
+    for item in items:
+        shared = next((folder for folder in folders if folder in item.path.parents), item.path)
+        item.add_marker(pytest.mark.xdist_group(str(shared)))
+
+
 @pytest.fixture(scope="session")
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where Spark and the runs of the tests keep what they throw away."""

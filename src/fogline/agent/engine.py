@@ -27,6 +27,7 @@ _TICK_SHARE = 5
 """A tick takes about one in so many parts of the time, however many jobs there are."""
 _LONGEST_WAIT = 3.0
 _STARTING_SECONDS = 0.1
+_STARTING = "starting"
 _ADAPTIVE_SOURCE = 2
 """The one who writes logs from this process; any number but 0 will do."""
 
@@ -86,25 +87,26 @@ class Engine:
     def _tick(self, gone: threading.Event) -> float:
         """Looks after every job; returns how long that took."""
         begun = time.monotonic()
-        for job in self._jobs.values():
+        for job in sorted(self._jobs.values(), key=lambda job: job.status.state != _STARTING):
+            before = job.status.state
             job.tick()
             if gone.is_set():
                 break
-            if time.monotonic() - begun > _TICK_SECONDS:
-                self._tell()  # starting many jobs takes a while: tell what there is
+            if job.status.state != before or time.monotonic() - begun > _TICK_SECONDS:
+                self._tell()  # somebody waits for it, or all of them take a while
         self._tell()
         return time.monotonic() - begun
 
     def _pause(self, took: float) -> float:
         """Short while something starts, long when looking at all jobs takes long."""
-        if any(job.status.state == "starting" for job in self._jobs.values()):
+        if any(job.status.state == _STARTING for job in self._jobs.values()):
             return _STARTING_SECONDS
         return min(max(_TICK_SECONDS, took * _TICK_SHARE), _LONGEST_WAIT)
 
     def _tell(self) -> None:
         statuses = [job.status for job in self._jobs.values()]
         states = [s.state for s in statuses]
-        state = next((s for s in ("failed", "starting") if s in states), "running")
+        state = next((s for s in ("failed", _STARTING) if s in states), "running")
         jobs = [
             asdict(job.status)
             | {"state": job.status.state, "records_out": job.records_out, "run": job.run}

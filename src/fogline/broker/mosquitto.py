@@ -111,6 +111,7 @@ def configuration(options: MosquittoOptions, port: int, folder: Path) -> str:
         f"max_inflight_messages {options.inflight}",
         f"max_queued_messages {options.queued}",
         "max_queued_bytes 0",
+        "set_tcp_nodelay true",
         *_saving_lines(options, folder),
     ]
     if options.user is not None:

@@ -132,6 +132,7 @@ class Coordinator:
             user=control.user,
             password=read_password(control.password_file),
             tls=_server_tls(control),
+            save_after=0,  # nodes announce themselves again; saving every status costs far more
         )
         broker = self._stack.enter_context(Mosquitto(folder / "broker", options))
         kept.write_text(f"{broker.port}\n", encoding="utf-8")
