@@ -188,6 +188,7 @@ def _plot(engines: dict[str, dict[str, float]], path: Path) -> None:
         panel.set_title(title, fontsize=9)
         panel.margins(y=0.12)
         panel.tick_params(labelsize=8)
-        panel.spines[["top", "right"]].set_visible(False)
+        panel.set_yticks([])
+        panel.spines[["top", "right", "left"]].set_visible(False)
     figure.savefig(path, dpi=110, metadata={"Software": None})
     plt.close(figure)

@@ -145,7 +145,11 @@ def test_sigterm_ends_it_in_order_and_it_goes_on_later(agent: AgentProcess) -> N
     agent.start()
     agent.wait_healthy()
     publish(agent, "rooms/a", reading("a", 7, 300_000))
-    wait_for(lambda: results(agent, "now", "a")[-1]["value"] == 7.0, 60, "value after the restart")
+    wait_for(
+        lambda: [r["value"] for r in results(agent, "now", "a")[-1:]] == [7.0],
+        60,
+        "value after the restart",
+    )
     windows = [r["window"]["end"] for r in results(agent, "level", "a")]
     assert len(windows) == len(set(windows))
 

@@ -93,15 +93,25 @@ class Fabric:
             ((value.time, node, value) for node, vs in self.values.items() for value in vs),
             key=lambda item: item[:2],
         )
-        rows = [(node, value) for _, node, value in found if _matches(value, asked)]
+        rows = [
+            (node, value)
+            for _, node, value in found
+            if _matches(value, asked) and _is_asked(node, asked)
+        ]
         start = int(asked.get("cursor", ["0"])[0])
         page = rows[start : start + self.page]
         more = start + self.page if start + self.page < len(rows) else None
-        told: dict[str, Any] = {"nodes": self.nodes or self._answered()}
+        nodes = [n for n in self.nodes or self._answered() if _is_asked(n["node"], asked)]
+        told: dict[str, Any] = {"nodes": nodes}
         return 200, to_arrow(_table(page), told | ({"next": str(more)} if more else {}))
 
     def _answered(self) -> list[dict[str, str]]:
         return [{"node": node, "state": "answered"} for node in self.values]
+
+
+def _is_asked(node: str, asked: dict[str, list[str]]) -> bool:
+    wanted = asked.get("node", ["%"])
+    return any(node.startswith(name.removesuffix("%")) for name in wanted)
 
 
 def _matches(value: Value, asked: dict[str, list[str]]) -> bool:
@@ -224,6 +234,7 @@ def test_conditions_go_into_the_question(
     assert [r["keys"] for r in results(told)] == [{"nodeID": "north", "entityID": "a", "unit": "%"}]
     assert fabric.questions[0]["metric"] == ["cpu"]
     assert fabric.questions[0]["entity"] == ["a", "b"]
+    assert fabric.questions[0]["node"] == ["nor%"]
     assert json.loads(told.out.splitlines()[-1])["nodes"] == [fabric.nodes[0]]
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 LARGEST_ANSWER = 1 << 30
 _PIECE = 1 << 20
+_QUESTIONS = ("/v1/latest", "/v1/sql")
+"""What is asked by POST and may be asked twice."""
 _ERRORS: dict[int, type[FoglineError]] = {
     400: BadQuery,
     401: NodeRefused,
@@ -103,7 +105,8 @@ class Door:
         headers = {"Authorization": f"Bearer {self._token}", "Accept": accept}
         if body is not None:
             headers["Content-Type"] = "application/json"
-        kept = None if method == "POST" else self._take()  # what is not to be done twice is not
+        repeatable = method != "POST" or target.partition("?")[0] in _QUESTIONS
+        kept = self._take() if repeatable else None
         if kept is not None:
             try:
                 return self._exchange(kept, method, target, body, headers)
