@@ -299,10 +299,16 @@ def test_a_store_that_cannot_be_written_says_so(
         data = tmp_path / "store" / "data"
         data.rename(tmp_path / "away")
         data.write_text("in the way", encoding="utf-8")
-        for first in range(0, 100, 10):
-            write(writer, range(first, first + 10))
+        written = 0
+
+        def held_up() -> bool:
+            nonlocal written
+            write(writer, range(written, written + 10))
+            written += 10
+            return bool(process.status["feeds"][0]["state"] != "running")
+
+        process.wait(held_up, "the log's trouble")
         process.wait(lambda: process.status["state"] in ("failing", "full"), "trouble told")
-        process.wait(lambda: process.status["feeds"][0]["state"] != "running", "the log's trouble")
         used = psutil.Process(process.child.pid)
         before = used.cpu_times()
         told = process.status
@@ -314,7 +320,7 @@ def test_a_store_that_cannot_be_written_says_so(
         process.wait(lambda: process.status["state"] == "running", "a store that works again")
         process.wait(lambda: process.status["feeds"][0]["lag"] == 0, "all that waited")
         process.end()
-    assert stored(tmp_path) == list(range(100))
+    assert stored(tmp_path) == list(range(written))
 
 
 def test_limits_from_the_configuration() -> None:

@@ -113,7 +113,8 @@ def test_aggregates(steps: list[str | list[Value]], question: Question, bucket: 
     groups: dict[tuple[int, str, str], list[float]] = {}
     for value in wanted(known, question):
         if isinstance(value.value, float):
-            key = value.time // bucket * bucket, value.metric, value.entity
+            begin = max(value.time // bucket * bucket, FIRST_TIME)
+            key = begin, value.metric, value.entity
             groups.setdefault(key, []).append(value.value)
     times = rows["time"].cast("int64").to_pylist()
     keys = list(zip(times, rows["metric"].to_pylist(), rows["entity"].to_pylist(), strict=True))

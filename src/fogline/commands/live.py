@@ -18,6 +18,7 @@ import click
 
 from fogline.agent.config import BrokerConfig, JobConfig, SiteConfig
 from fogline.agent.site import Site
+from fogline.agent.store_config import StoreConfig
 from fogline.commands.screen import Screen
 from fogline.commands.stopping import ctrl_c
 from fogline.log import LogReader
@@ -70,6 +71,7 @@ def _config(loaded: LoadedQuery, folder: Path, settings: Settings, port: int) ->
         folder=folder,
         jobs=(JobConfig(_job(loaded), loaded.path),),
         broker=BrokerConfig(port=port),
+        store=StoreConfig(metrics=False),
         engine=settings.engine,
         memory=settings.memory,
     )

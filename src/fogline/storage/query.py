@@ -103,11 +103,13 @@ class Queries:
     ) -> pa.Table:
         """One row per metric, entity and bucket of `bucket` microseconds that holds numbers.
 
-        Texts are left out. `time` is where the bucket begins; buckets are counted from 1970.
+        Texts are left out. `time` is where the bucket begins, but not before the year 1; buckets
+        are counted from 1970.
         """
         wanted = _checked(bucket, functions)
         direction = "DESC" if descending else "ASC"
-        micro = f"(epoch_us(time) - ((epoch_us(time) % {bucket}) + {bucket}) % {bucket})"
+        behind = f"((epoch_us(time) % {bucket}) + {bucket}) % {bucket}"
+        micro = f"greatest(epoch_us(time) - {behind}, {FIRST_TIME})"
         text = (
             f"SELECT metric, entity, make_timestamp({micro}) AS time, {wanted} FROM values "
             "WHERE text IS NULL GROUP BY ALL "
