@@ -181,3 +181,18 @@ def test_a_log_that_is_not_there_yet_and_one_of_rubbish(tmp_path: Path) -> None:
 def test_declarations_that_make_no_sense(wrong: dict[str, object]) -> None:
     with pytest.raises(UsageError):
         Readings(**wrong)  # type: ignore[arg-type]
+
+
+def test_senml_as_devices_write_it() -> None:
+    """Numbers in quotes, texts as `sv`, and the entity among the values."""
+    pack = (
+        b'1767225600050,{"e":[{"u":"string","n":"source","sv":"s7"},'
+        b'{"v":"18.7","u":"far","n":"temperature"},{"v":"dark","n":"light"}],"bt":1767225600050}'
+    )
+    found = decode(Readings(format="senml", entity="source"), [("city", pack, 1)])
+    values = [(v.metric, v.entity, v.value) for v in to_values(found.table)]
+    assert values == [("source", "s7", "s7"), ("temperature", "s7", 18.7), ("light", "s7", "dark")]
+    (first, *_) = to_values(decode(Readings(format="senml"), [("city", pack, 1)]).table)
+    assert (first.entity, first.time) == ("city", 1_767_225_600_050_000)
+    (alone,) = to_values(decode(Readings(format="senml"), [("t", b'[{"bn":"x","v":3}]', 1)]).table)
+    assert (alone.entity, alone.value) == ("x", 3.0)

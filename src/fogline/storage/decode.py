@@ -105,14 +105,28 @@ def _senml(
         records = [base, *inner]
     name: object = ""
     base_time: object = None
+    named = [r for r in records if source.entity is not None and r.get("n") == source.entity]
+    entity = _senml_value(named[0]) if named else None
     for record in records:
-        name = record.get("bn", name)
+        name = entity or record.get("bn", name)
         base_time = record.get("bt", base_time)
-        if any(key in record for key in ("v", "vs", "vb")) and _wanted(source, record):
+        value = _senml_value(record)
+        if value is not None and _wanted(source, record):
             time = _senml_time(base_time, record.get("t"), arrival)
-            value = next(record[key] for key in ("v", "vs", "vb") if key in record)
             labels = as_labels({key: record.get(key) for key in source.labels})
             rows.add(f"{source.prefix}{record.get('n', '')}", name or topic, time, value, labels)
+
+
+def _senml_value(record: dict[str, Any]) -> Any:
+    """Some devices write numbers in quotes, and texts as `sv`."""
+    value = record.get("v")
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    found = (value, *(record.get(key) for key in ("vs", "sv", "vb")))
+    return next((item for item in found if item is not None), None)
 
 
 def _wanted(source: Readings, record: dict[str, Any]) -> bool:

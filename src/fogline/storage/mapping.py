@@ -30,7 +30,8 @@ class Readings:
 
     Where a record names its metric itself, `metric` and `value` are the fields with name and value
     instead. Without `entity` the topic is the entity, without `time` the arrival is the time. SenML
-    needs none of them: the base name is the entity, each name a metric; `fields` may pick some.
+    needs none of them: the base name is the entity (or what the pack says under the name `entity`),
+    each name a metric; `fields` may pick some.
     """
 
     format: str = JSON
