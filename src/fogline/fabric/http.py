@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import socket
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -36,14 +38,15 @@ Parameters = Iterable[tuple[str, str | int | float]]
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait, in seconds: for a connection, and for each part of an answer."""
+    """How long to wait, in seconds: for a connection, and for the whole of an answer."""
 
     connect: float = 1.0
     answer: float = 15.0
 
 
 class Door:
-    """One node's address and the token for it; for any thread. `close` ends kept connections.
+    """One node's address and the token for it; for any thread. `close` ends everything, also what
+    is being asked.
 
     Raises `NodeAway` when there is no answer, or none that can be understood, `NodeRefused` when
     the token is not accepted, `BadQuery` and `QueryLimit` as the node itself would.
@@ -63,6 +66,8 @@ class Door:
         self._token = token
         self._patience = patience or Patience()
         self._free: list[http.client.HTTPConnection] = []
+        self._busy: set[socket.socket] = set()
+        self._ended = False
         self._guard = threading.Lock()
 
     def __repr__(self) -> str:
@@ -96,6 +101,9 @@ class Door:
             raise NodeAway(f"{self.url} answers with what is no table: {error.message}") from error
 
     def close(self) -> None:
+        self._ended = True
+        for connected in list(self._busy):
+            _cut(connected)
         with self._guard:
             free, self._free = self._free, []
         for connection in free:
@@ -141,6 +149,28 @@ class Door:
         body: bytes | None,
         headers: Mapping[str, str],
     ) -> bytes:
+        """An answer that never stops coming is no answer: it is cut off when its time is over."""
+        connected = connection.sock
+        timer = threading.Timer(self._patience.answer, _cut, [connected])
+        timer.daemon = True
+        self._busy.add(connected)
+        timer.start()
+        try:
+            if self._ended:
+                raise ConnectionAbortedError("nobody waits for it any more")
+            return self._answer(connection, method, target, body, headers)
+        finally:
+            timer.cancel()
+            self._busy.discard(connected)
+
+    def _answer(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        target: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+    ) -> bytes:
         connection.request(method, self._path + target, body, dict(headers))
         reply = connection.getresponse()
         found = self._read(reply)
@@ -179,6 +209,11 @@ class Door:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return NodeAway(f"{self.url} answers with status {status}")
         return _ERRORS.get(status, NodeAway)(message, hint)
+
+
+def _cut(connected: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connected.shutdown(socket.SHUT_RDWR)
 
 
 def part(name: str) -> str:

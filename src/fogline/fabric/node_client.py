@@ -16,10 +16,9 @@ from fogline.fabric.address import question_of
 from fogline.fabric.asking import Aggregate, Names, Place, Range
 from fogline.fabric.describing import from_told
 from fogline.fabric.errors import NodeAway, NodeRefused
-from fogline.fabric.http import Patience, part
+from fogline.fabric.http import Door, Patience, part
 from fogline.fabric.merge import in_order, without_doubles
 from fogline.fabric.paging import PageStart
-from fogline.fabric.timed_door import TimedDoor
 from fogline.storage.changes import MAX_SEQ, Changes
 from fogline.storage.errors import BadValue, StoreError
 from fogline.storage.identity import is_id
@@ -44,7 +43,7 @@ class NodeClient:
         self, address: str, token: str, node: str = "", patience: Patience | None = None
     ) -> None:
         self._token = token
-        self._door = TimedDoor(address, token, patience or Patience())
+        self._door = Door(address, token, patience or Patience())
         self._node = node
         self._of = ""
 
