@@ -136,14 +136,7 @@ class AgentProcess:
         """Whatever is left of it."""
         if self.process is None:
             return
-        try:
-            below = psutil.Process(self.process.pid).children(True)
-        except psutil.NoSuchProcess:
-            below = []
-        for process in below:
-            kill_pid(process.pid)
-        kill_pid(self.process.pid)
-        self.process.wait()
+        kill_with_children(self.process)
 
     def records(self, topic: str) -> list[dict[str, Any]]:
         """Everything in a log, decoded."""
@@ -156,6 +149,18 @@ def payloads(reader: Any) -> Iterator[bytes]:
     while position < reader.committed():
         records, position = reader.read(position)
         yield from (payload for _, payload in records)
+
+
+def kill_with_children(process: subprocess.Popen[bytes]) -> None:
+    """With -9, whichever of them are still there."""
+    try:
+        below = psutil.Process(process.pid).children(True)
+    except psutil.NoSuchProcess:
+        below = []
+    for child in below:
+        kill_pid(child.pid)
+    kill_pid(process.pid)
+    process.wait()
 
 
 def kill_pid(pid: int) -> None:

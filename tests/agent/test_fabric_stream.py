@@ -25,10 +25,11 @@ from fogline.model.sites import fabric_log
 from fogline.model.times import iso_micros
 from fogline.plan.asked import question_of
 from fogline.plan.look_back import look_back_ms
+from fogline.plan.operators import Plan
 from fogline.plan.program import lower
 from fogline.plan.query_file import check_text
 from fogline.plan.rules import optimise
-from fogline.spark.site_job import JobSpec, SiteJob
+from fogline.spark.site_job import JobSpec, SiteJob, stream_input
 from fogline.storage.store import SiteStore
 from fogline.storage.values import Value, from_values
 from tests.agent.kit import AgentProcess, Publisher, payloads, wait_for
@@ -38,6 +39,13 @@ SECOND = 1_000_000
 STREAM = 'cpu = STREAM FROM storageFabric(metricID="cpu_%", nodeID="north", zone="a");\n'
 LOAD = "load = COMPUTE AVG(cpu, 10 s) BY entityID EVERY 10 s;\n"
 QUESTION = Question(("cpu_%",), None, ("north",))
+
+
+def _no_append(*_: Any) -> None:
+    raise AssertionError("nothing here adapts")
+
+
+SPEC = JobSpec("j", Plan(()), "c", Path("j"), Path("log"), Path, _no_append)
 
 
 def job(text: str, name: str = "j") -> AgentJob:
@@ -60,12 +68,19 @@ def test_equal_questions_share_a_log_others_do_not() -> None:
     plain = job('t = STREAM FROM mqtt(topic="t"); i = COMPUTE x;', "plain")
     told = fabric_logs([job(STREAM + LOAD), again, other, plain])
     assert told == [
-        {"log": fabric_log(QUESTION), "metrics": ["cpu_%"], "entities": None, "nodes": ["north"]},
+        {
+            "log": fabric_log(QUESTION),
+            "metrics": ["cpu_%"],
+            "entities": None,
+            "nodes": ["north"],
+            "share": 1.0,
+        },
         {
             "log": fabric_log(Question(None, ("x",))),
             "metrics": None,
             "entities": ["x"],
             "nodes": None,
+            "share": 1.0,
         },
     ]
     assert json.loads(json.dumps(told)) == told
@@ -135,6 +150,45 @@ def test_how_far_back_records_matter(insights: str, reach: int) -> None:
     assert look_back_ms(program('s = STREAM FROM mqtt(topic="t");' + insights)) == reach
 
 
+@pytest.mark.parametrize(
+    ("insights", "share"),
+    [
+        ("i = COMPUTE COUNT(s) EVERY 1 s WITH SAMPLE 0.2;", 0.2),
+        ("i = COMPUTE value BY entityID WITH SAMPLE 0.2;", 0.2),
+        (
+            "i = COMPUTE COUNT(s) EVERY 1 s WITH SAMPLE 0.2; k = COMPUTE value WITH SAMPLE 0.2;",
+            0.2,
+        ),
+        ("i = COMPUTE COUNT(s) EVERY 1 s;", 1.0),
+        ("i = COMPUTE COUNT(s) EVERY 1 s WITH SAMPLE 0.2; k = COMPUTE value;", 1.0),
+        (
+            "i = COMPUTE COUNT(s) EVERY 1 s WITH SAMPLE 0.2;"
+            "k = COMPUTE COUNT(s) EVERY 1 s WITH SAMPLE 0.3;",
+            1.0,
+        ),
+        ("i = COMPUTE AVG(value, 5 s) EVERY 5 s WITH MAX_ERROR 0.1 AND CONFIDENCE 0.95;", 1.0),
+    ],
+)
+def test_what_all_readers_sample_is_asked_for_only_so_far(insights: str, share: float) -> None:
+    text = 's = STREAM FROM storageFabric(metricID="m_%");' + insights
+    (told,) = fabric_logs([job(text)])
+    assert told["share"] == share
+    assert Question.from_json(told) == Question(("m_%",), share=share)
+    assert (told["log"] == fabric_log(Question(("m_%",)))) == (share == 1)
+    made = program(text)
+    scans = (*made.scans, *made.record_scans)
+    assert question_of(scans).share == share
+    assert {stream_input(SPEC, scan.stream).sampled for scan in scans} == {share < 1}
+
+
+def test_other_streams_are_sampled_where_they_are_read() -> None:
+    (scan,) = program(
+        's = STREAM FROM mqtt(topic="t"); i = COMPUTE COUNT(s) EVERY 1 s WITH SAMPLE 0.2;'
+    ).scans
+    assert (scan.stream.share, scan.sampling.fraction) == (1.0, 0.2)
+    assert not stream_input(SPEC, scan.stream).sampled
+
+
 # ── many sites ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -157,7 +211,7 @@ def test_spark_reads_the_log_that_the_feed_writes(tmp_path: Path, spark: SparkSe
     logs = SiteLog(tmp_path / "log", min_free_bytes=1)
     feed = FeedLog(logs, fabric_log(QUESTION), QUESTION)
     with SiteStore(tmp_path / "store") as store:
-        own = OwnChanges(store)
+        own = OwnChanges(store, "north")
         store.ingest(from_values([Value("cpu_0", "pod", NOON, 1_000.0, {"zone": "a"})]))
         store.flush()
         assert not feed.step("north", own, dict)  # from now on
@@ -202,10 +256,6 @@ def _result(record: dict[str, Any]) -> tuple[tuple[str, int], float]:
     return (record["keys"]["entityID"], int(end[14:16]) * 60 + int(end[17:19])), record["value"]
 
 
-def _no_append(*_: Any) -> None:
-    raise AssertionError("nothing here adapts")
-
-
 # ── all of it ────────────────────────────────────────────────────────────────────────────────────
 
 LIVE = """
@@ -217,6 +267,10 @@ s = STREAM FROM storageFabric(metricID="x");
 mean = COMPUTE AVG("x" FROM (s), 20 s) BY entityID EVERY 10 s;
 """
 FOLLOWED = KEPT.replace("mean", "again")
+SOME = """
+s = STREAM FROM storageFabric(metricID="x");
+some = COMPUTE COUNT("x" FROM (s), 20 s) BY entityID EVERY 10 s WITH SAMPLE 0.5;
+"""
 
 
 def iso(second: int) -> str:
@@ -233,9 +287,10 @@ def means(records: list[dict[str, Any]]) -> dict[tuple[str, str], float]:
 def test_history_is_what_the_site_computed(
     tmp_path: Path, spark: SparkSession, fogline: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Over the site's logs and over the fabric; a job that followed the fabric says the same."""
+    """Over the site's logs and over the fabric; a job that followed the fabric says the same, also
+    one that has only a share sent to it."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    site = AgentProcess(tmp_path, {"live": LIVE, "followed": FOLLOWED})
+    site = AgentProcess(tmp_path, {"live": LIVE, "followed": FOLLOWED, "sampled": SOME})
     try:
         site.start()
         site.wait_healthy()
@@ -248,27 +303,32 @@ def test_history_is_what_the_site_computed(
         wait_for(lambda: sender.confirmed == 363, 120, "confirmations")
         sender.close()
         last = iso(110)[:23] + "Z"
-        for log in ("insights/live/mean", "insights/followed/again"):
+        for log in ("insights/live/mean", "insights/followed/again", "insights/sampled/some"):
             wait_for(lambda log=log: ends(site, log).count(last) == 3, 120, f"all of {log}")  # type: ignore[misc]
         streamed = means(site.records("insights/live/mean"))
         assert means(site.records("insights/followed/again")) == streamed
         wanted = {key: mean for key, mean in streamed.items() if iso(30)[:23] < key[1][:23] <= last}
         assert len(wanted) == 8 * 3
-        for text in (LIVE, KEPT):
+        sampled = site.records("insights/sampled/some")
+        assert {record["sampled"] for record in sampled} == {0.5}
+        some = {key: n for key, n in means(sampled).items() if key in wanted}
+        assert all(0 < n < 40 and n % 2 == 0 for n in some.values())
+        assert len(set(some.values())) > 1
+        for text, expected in ((LIVE, wanted), (KEPT, wanted), (SOME, some)):
             (tmp_path / "query.ins").write_text(text, encoding="utf-8")
             told = fogline(
                 "run", tmp_path / "query.ins", "--from", iso(30), "--to", iso(110), "--json"
             )
             assert told.code == 0, told.err
             found = [json.loads(line) for line in told.out.splitlines()]
-            assert means([r for r in found if "insight" in r]) == wanted
+            assert means([r for r in found if "insight" in r]) == expected
     finally:
         site.end()
 
 
 def following(site: AgentProcess) -> bool:
-    told = site.status().get("store", {}).get("fabric_logs") or [{}]
-    return bool(told[0].get("nodes"))
+    told = site.status().get("store", {}).get("fabric_logs") or []
+    return len(told) == 2 and all(log.get("nodes") for log in told)
 
 
 def ends(site: AgentProcess, log: str) -> list[str]:

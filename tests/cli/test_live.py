@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.agent.kit import free_port, wait_for
+from tests.agent.kit import free_port, kill_with_children, wait_for
 
 COMMAND = [sys.executable, "-c", "from fogline.cli import main; main()"]
 QUERY = """
@@ -51,11 +51,7 @@ class Run:
 def run(tmp_path: Path) -> Any:
     made = Run(tmp_path)
     yield made
-    if made.process.poll() is None:
-        for process in psutil.Process(made.process.pid).children(True):
-            process.kill()
-        made.process.kill()
-        made.process.wait()
+    kill_with_children(made.process)
 
 
 def test_readings_in_results_out_and_ctrl_c(run: Run) -> None:

@@ -303,6 +303,19 @@ def test_it_moves_when_another_place_is_much_better() -> None:
     assert pairs(found) == {("far", "near")}
 
 
+def test_a_share_makes_the_way_shorter() -> None:
+    """F = L (β + D) / min q, L = max lat q: read at home at 51 ms, or beside the job at 1 ms."""
+    sampled = FabricJob("j", "near", (FabricStream("s", ("cpu_%",), share=0.1),))
+    (made,) = by_queries(far(), [sampled], CONFIG)
+    told = {key: made.detail[key] for key in ("share", "latency_ms", "home_latency_ms")}
+    assert told == pytest.approx({"share": 0.1, "latency_ms": 0.1, "home_latency_ms": 5.1})
+    assert made.detail["home_objective"] == pytest.approx(51)
+    both = FabricJob("j", "near", (*sampled.streams, FabricStream("t", ("mem",))))
+    told = by_queries(far(), [both], CONFIG)[0].detail
+    assert told["home_latency_ms"] == pytest.approx(51)
+    assert told["home_objective"] == pytest.approx(510)
+
+
 def test_refusals_room_and_names_are_respected() -> None:
     no = (Decision("far", "near", REFUSED),)
     assert pairs(by_queries(far(decisions=no), [JOB], CONFIG)) == {("far", "middle")}
@@ -370,6 +383,10 @@ def test_which_jobs_read_stored_values() -> None:
     found = fabric_job(Job("j", "north", Query(text)), "north")
     assert found == FabricJob("j", "north", (FabricStream("cpu", ("cpu_%",), ("edge-1",)),))
     assert fabric_job(Job("j", "north", Query(text), running=False), "north") is None
+    some = Query("s = STREAM FROM storageFabric(); i = COMPUTE COUNT(s) EVERY 1 s WITH SAMPLE 0.5;")
+    assert fabric_job(Job("j", "", some), "n") == FabricJob(
+        "j", "n", (FabricStream("s", share=0.5),)
+    )
     assert fabric_job(Job("j", "north", Query("storageFabric (")), "north") is None
     assert fabric_job(Job("j", "north", Steps(())), "north") is None
 
@@ -504,7 +521,6 @@ def test_the_configuration(tmp_path: Path) -> None:
         {"enabled": 1},
         {"nodes": 1.5},
         {"nodes": -1},
-        {"quality": 1.1},
         {"beta": -1},
         {"solve_seconds": -1},
     ],

@@ -28,6 +28,7 @@ from fogline.fabric.routes_values import with_node
 from fogline.fabric.server import Server
 from fogline.fabric.space_keys import SpaceKeys
 from fogline.fabric.tokens_file import Callers, own_token
+from fogline.model.question import Question
 from fogline.storage.changes import Changes
 from fogline.storage.limits import StoreLimits
 from fogline.storage.store import SiteStore
@@ -87,9 +88,9 @@ class Alone:
         return {origin: {"metrics": metrics} for origin, metrics in self.kept.items()}
 
     def copy_changes(
-        self, origin: str, after: int, metrics: tuple[str, ...] | None, limit: int
+        self, origin: str, after: int, question: Question, limit: int, whole: bool = False
     ) -> tuple[Changes, str]:
-        return self._store.changes(after, metrics, limit), "of another"
+        return self._store.changes(after, question.metrics, limit, question.share), "of another"
 
     def state(self, with_metrics: bool = False) -> Mapping[str, Any]:
         return {"node": SITE, "metrics": self._store.metric_sizes() if with_metrics else None}

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fogline.fabric.asking import Names
+from fogline.fabric.asking import Names, Range
 from fogline.fabric.errors import NodeAway
 from fogline.fabric.feed import FabricFeed
 from fogline.fabric.feed_log import ChangeSource, source_of_store
@@ -27,7 +27,7 @@ from fogline.model.sites import fabric_log
 from fogline.storage.changes import Changes
 from fogline.storage.store import SiteStore
 from fogline.storage.values import SCHEMA, Value, from_values
-from tests.fabric.kit_nodes import running, some_values
+from tests.fabric.kit_nodes import pages, running, some_values, until
 
 NOON = 1_767_268_800_000_000
 ALL = Question()
@@ -38,20 +38,21 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.store = SiteStore(folder)
+        self.at = folder.name
         self.away = False
-        self.asked: list[Names] = []
+        self.asked: list[Question] = []
         self._next = 0
 
     @property
     def store_id(self) -> str:
         return self.store.id
 
-    def changes(self, after: int, names: Names, limit: int) -> Changes:
+    def changes(self, after: int, question: Question, limit: int) -> Changes:
         if self.away:
             raise NodeAway("it is away")
-        self.asked.append(names)
+        self.asked.append(question)
         self.store.flush()
-        return OwnChanges(self.store).changes(after, names, limit)
+        return OwnChanges(self.store, self.at).changes(after, question, limit)
 
     def put(self, count: int, metric: str = "cpu", entity: str = "pod") -> None:
         numbers = range(self._next, self._next + count)
@@ -75,7 +76,7 @@ class World:
 
     def begin(self, *questions: Question) -> None:
         """A feed that has seen all nodes that are there now."""
-        self.feed = FabricFeed(self.logs, lambda: dict(self.nodes))
+        self.feed = FabricFeed(self.logs, lambda _: dict(self.nodes))
         self.feed.set_logs(items(*questions))
         self.feed.start()
         here = {name for name, node in self.nodes.items() if not getattr(node, "away", False)}
@@ -271,7 +272,7 @@ def test_a_full_disk_loses_nothing(world: World) -> None:
     world.begin(ALL)
     world.end()
     world.logs = SiteLog(world.folder / "log", min_free_bytes=1 << 60)
-    feed = world.feed = FabricFeed(world.logs, lambda: dict(world.nodes))
+    feed = world.feed = FabricFeed(world.logs, lambda _: dict(world.nodes))
     feed.set_logs(items(ALL))
     feed.start()
     north.put(3)
@@ -306,20 +307,123 @@ def test_real_nodes_are_followed(tmp_path: Path, world: World) -> None:
         world.end()
 
 
+# ── by way of copies ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_copy_here_is_followed_instead_of_its_origin(tmp_path: Path, world: World) -> None:
+    question = Question(("cpu%",))
+    with running(tmp_path / "nodes", "north", "south") as (north, south):
+        world.feed = FabricFeed(world.logs, south.fabric.change_sources)
+        world.feed.set_logs(items(question))
+        world.feed.start()
+        world.wait(lambda: len(world.places(question)) == 2, "feed")
+        north.put(some_values(300))
+        world.wait_for(300, question)
+        assert world.state(question)["copies"] == {}
+        south.fabric.keep_copy("north", ("cpu%",))
+        world.wait(lambda: world.state(question)["copies"] == {"north": "south"}, "the copy")
+        north.put(some_values(300, first=300))
+        world.wait_for(600, question)
+        south.fabric.drop_copy("north")
+        world.wait(lambda: world.state(question)["copies"] == {}, "the origin again")
+        north.put(some_values(300, first=600))
+        world.wait_for(900, question)
+        assert world.numbers("north", question) == list(range(900))
+        world.end()
+
+
+def test_a_copy_of_other_metrics_is_not_followed(tmp_path: Path, world: World) -> None:
+    with running(tmp_path / "nodes", "north", "south") as (north, south):
+        north.put(some_values(3, "mem"))
+        south.fabric.keep_copy("north", ("mem%",))
+        until(lambda: "north" in south.fabric.own_copies(), "a copy")
+        until(lambda: south.fabric.own_copies()["north"].until is not None, "all of it")
+        told = {
+            q: south.fabric.change_sources(Question((q,)))["north"].at for q in ("cpu%", "mem0")
+        }
+        assert told == {"cpu%": "north", "mem0": "south"}
+        assert south.fabric.change_sources(ALL)["north"].at == "north"
+
+
+@pytest.mark.parametrize("reader", ["south", "west"])
+def test_what_a_copy_holds_is_followed_when_its_origin_dies(
+    tmp_path: Path, world: World, reader: str
+) -> None:
+    """Here, and from a third node."""
+    question = Question(("cpu%",))
+    with running(tmp_path / "nodes", "north", "south", "west") as nodes:
+        north, south, _ = nodes
+        here = next(node for node in nodes if node.site == reader)
+        world.feed = FabricFeed(world.logs, here.fabric.change_sources)
+        world.feed.set_logs(items(question))
+        world.feed.start()
+        world.wait(lambda: len(world.places(question)) == 3, "feed")
+        world.end()
+        south.fabric.keep_copy("north", None)
+        until(lambda: south.fabric.copies()["north"]["until"] is not None, "an empty copy")
+        north.put(some_values(700))
+        held = {"rows": 0}
+
+        def all_there() -> bool:
+            held.update(south.fabric.copies()["north"])
+            return held["rows"] >= 700
+
+        until(all_there, "700 values in the copy")
+        north.stop()
+        until(lambda: not here.fabric.seen()["north"].can_be_asked, "it is missed")
+        world.feed = FabricFeed(world.logs, here.fabric.change_sources)
+        world.feed.set_logs(items(question))
+        world.feed.start()
+        world.wait_for(700, question)
+        assert world.state(question)["copies"] == {"north": "south"}
+        world.end()
+        north.start()
+        north.put(some_values(100, first=700))
+        until(lambda: here.fabric.seen()["north"].can_be_asked, "it is back")
+        world.feed = FabricFeed(world.logs, here.fabric.change_sources)
+        world.feed.set_logs(items(question))
+        world.feed.start()
+        world.wait_for(800, question)
+        assert world.numbers("north", question) == list(range(800))
+        world.end()
+
+
+def test_a_share_is_sent_by_nodes_and_copies_alike(tmp_path: Path, world: World) -> None:
+    some = Question(("cpu%",), share=0.3)
+    with running(tmp_path / "nodes", "north", "south") as (north, south):
+        world.feed = FabricFeed(world.logs, south.fabric.change_sources)
+        world.feed.set_logs(items(some))
+        world.feed.start()
+        world.wait(lambda: len(world.places(some)) == 2, "feed")
+        north.put(some_values(1_000))
+        ranged = Range(Names(("cpu%",)), limit=500, share=0.3)
+        wanted = sorted(int(value.value) for _, value in pages(south.fabric, ranged))
+        assert 200 < len(wanted) < 400
+        world.wait_for(len(wanted), some)
+        assert world.numbers("north", some) == wanted
+        south.fabric.keep_copy("north", ("cpu%",))
+        world.wait(lambda: world.state(some)["copies"] == {"north": "south"}, "the copy")
+        north.put(some_values(1_000, first=1_000))
+        wanted = sorted(int(value.value) for _, value in pages(south.fabric, ranged))
+        world.wait_for(len(wanted), some)
+        assert world.numbers("north", some) == wanted
+        world.end()
+
+
 # ── nodes that tell nonsense ─────────────────────────────────────────────────────────────────────
 
 
 class Liar:
     """Tells what it is made to tell, after a beginning at 10."""
 
-    store_id = "liar"
+    store_id = at = "liar"
 
     def __init__(self, page: Changes) -> None:
         self.page = page
         self.asked = 0
 
-    def changes(self, after: int, names: Names, limit: int) -> Changes:
-        if names.metrics == ():
+    def changes(self, after: int, question: Question, limit: int) -> Changes:
+        if question.metrics == ():
             return Changes(SCHEMA.empty_table(), 10, end=True)
         self.asked += 1
         return self.page
@@ -361,10 +465,10 @@ def test_a_page_that_leads_nowhere_is_not_asked_for_without_end(world: World) ->
 class Endless:
     """A store with ever more numbers, as many as are asked for."""
 
-    store_id = "endless"
+    store_id, at = "endless", "north"
 
-    def changes(self, after: int, names: Names, limit: int) -> Changes:
-        if names.metrics == ():
+    def changes(self, after: int, question: Question, limit: int) -> Changes:
+        if question.metrics == ():
             return Changes(SCHEMA.empty_table(), 99, end=True)
         time.sleep(0.005)  # what the test reads at its end stays small
         numbers = range(after + 1, after + 1 + random.randint(1, 500))
@@ -375,7 +479,7 @@ class Endless:
 def feed_endlessly(folder: Path) -> None:
     """The child: killed, never ended."""
     sources: Mapping[str, ChangeSource] = {"north": Endless()}
-    feed = FabricFeed(SiteLog(folder, min_free_bytes=0), lambda: sources)
+    feed = FabricFeed(SiteLog(folder, min_free_bytes=0), lambda _: sources)
     feed.set_logs(items(ALL))
     feed.start()
     sys.stdin.read()

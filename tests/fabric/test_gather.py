@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from fogline.fabric.asking import (
     Range,
     Whole,
 )
-from fogline.fabric.choice import Route, routes
+from fogline.fabric.choice import Route, routes, to_follow
 from fogline.fabric.errors import NodeAway, NodeRefused
 from fogline.fabric.gather import Gather, Gathered
 from fogline.fabric.seen import CopyInfo, Seen, Told
@@ -182,6 +182,33 @@ def test_the_nearest_that_is_fresh_enough() -> None:
     assert at(routes("o", "here", seen, {}, None, 95))[0] == "o"
     assert at(routes("o", "here", seen, {"o": CopyInfo(ID, until=80)}, None, 80))[0] == "copy here"
     assert len(routes("o", "here", seen, {}, None, 60)) == 4
+
+
+def test_what_is_followed() -> None:
+    def followed(own: CopyInfo | None = None, metrics: Sequence[str] | None = None) -> str:
+        copies = {} if own is None else {"o": own}
+        route = to_follow("o", "here", seen, copies, metrics, 80)
+        return "" if route is None else at([route])[0]
+
+    seen = {"o": node(latency=20.0)}
+    assert followed() == "o"
+    assert followed(CopyInfo(ID, until=80)) == "copy here"
+    assert followed(CopyInfo(ID, until=79)) == "o"
+    assert followed(CopyInfo(ID)) == "o"
+    assert followed(CopyInfo("b" * 32, until=99)) == "o"
+    assert followed(CopyInfo(ID, ("x",), 99)) == "o"
+    assert followed(CopyInfo(ID, ("x",), 99), ("x",)) == "copy here"
+    seen["p"] = node(latency=15.0, o=CopyInfo(ID, until=99))
+    assert followed() == "o"
+    seen["q"] = node(latency=5.0, o=CopyInfo(ID, until=90))
+    assert followed() == "copy q"
+    assert followed(CopyInfo(ID, until=80)) == "copy here"
+    for gone in (node(AWAY), node(REFUSED), Seen("http://x", ANSWERED)):
+        seen["o"] = gone
+        assert followed() == "copy p"
+    seen = {"o": node(AWAY)}
+    assert followed() == ""
+    assert followed(CopyInfo("b" * 32)) == "copy here"
 
 
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────

@@ -112,8 +112,8 @@ class History:
         if stream.provider == MQTT:
             return replace(common, path=self._log(stream), log=True, rejects=None)
         if stream.provider == FABRIC:
-            fetched = self._fetch(stream.name, stack)
-            return replace(common, path=fetched.path, format="ndjson", rejects=None)
+            path, sampled = self._fetch(stream.name, stack).path, stream.share < 1
+            return replace(common, path=path, format="ndjson", rejects=None, sampled=sampled)
         if stream.provider == "file":
             path = Path(str(stream.parameter("path")))
             if not path.exists():

@@ -1,4 +1,4 @@
-"""Which stored values the running queries read: of which metrics, of which nodes."""
+"""Which stored values the running queries read: of which metrics, of which nodes, how many."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from fogline.errors import QueryError
 from fogline.language.parser import parse
 from fogline.model.jobs import Job, Query
 from fogline.model.question import METRIC, NODE, declared
+from fogline.plan.build import plan_text
+from fogline.plan.operators import Scan, walk_plan
 
 FABRIC = "storageFabric"
 
@@ -21,6 +23,8 @@ class FabricStream:
     name: str
     metrics: Metrics = None
     nodes: Metrics = None
+    share: float = 1.0
+    """What the query samples it down to: no more is sent."""
 
     def reads(self, origin: str, report: Report) -> bool:
         if self.nodes is not None and not any(matches(node, origin) for node in self.nodes):
@@ -53,10 +57,19 @@ def fabric_streams(text: str) -> tuple[FabricStream, ...]:
         streams = parse(text).streams
     except QueryError:
         return ()
-    found = []
+    found, shares = [], _shares(text)
     for stream in streams:
         if stream.provider.name == FABRIC:
             given = (stream.provider.get(METRIC), stream.provider.get(NODE))
-            named = (None if value is None else (declared(str(value)),) for value in given)
-            found.append(FabricStream(stream.name, *named))
+            metrics, nodes = (None if v is None else (declared(str(v)),) for v in given)
+            found.append(FabricStream(stream.name, metrics, nodes, shares.get(stream.name, 1.0)))
     return tuple(found)
+
+
+def _shares(text: str) -> dict[str, float]:
+    """By stream; a query with functions of the user's own counts as one that reads everything."""
+    try:
+        plan = plan_text(text)
+    except QueryError:
+        return {}
+    return {op.stream.name: op.stream.share for op in walk_plan(plan) if isinstance(op, Scan)}

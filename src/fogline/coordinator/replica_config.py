@@ -26,7 +26,6 @@ class ReplicaConfig:
     capacity_megabytes: float = 256.0
     recent_hours: float = 24.0
     beta: float = 1.0
-    quality: float = 0.8
     solve_seconds: float = 10.0
     """For all queries of one round together."""
 
@@ -47,7 +46,6 @@ _RANGES: dict[str, tuple[float, float]] = {
     "capacity_megabytes": (0, 1e12),
     "recent_hours": (0, 1e6),
     "beta": (0, LONGEST),
-    "quality": (0, 1),
     "solve_seconds": (0, 3600),
 }
 

@@ -1,9 +1,12 @@
 """One round of decisions for queries: where each running query over stored values reads them.
 
-For each such job `fogline.adapt.query_placement` finds the least F; where it is best to read a
-source elsewhere than where it arises, a copy is wanted there. Latencies are in milliseconds, D in
-seconds. Reading costs a millisecond wherever it happens, so a copy pays only if the way is longer
-than that.
+For each such job `fogline.adapt.query_placement` finds the least F; where it is best not to read a
+source where it arises, a copy is wanted elsewhere, and the query reads that one. Latencies are in
+milliseconds, D in seconds. Reading costs a millisecond wherever it happens, so a copy pays only if
+the way is longer than that.
+
+How much of a source is sent the query itself says (`SAMPLE`); its results are exact where it does
+not. So the q of F are given, and nothing is lost by that: no choice of q lowers F.
 
 A copy stays as long as its job runs, unless another placement has an F at least a fifth lower. A
 source whose origin or copy is away is left as it is.
@@ -26,7 +29,7 @@ from fogline.adapt.query import (
     evaluate,
 )
 from fogline.adapt.query_placement import solve
-from fogline.coordinator.fabric_jobs import FabricJob
+from fogline.coordinator.fabric_jobs import FabricJob, FabricStream
 from fogline.coordinator.replica_choice import Situation
 from fogline.coordinator.replica_config import ReplicaConfig
 from fogline.coordinator.replicas import QUERY, Decision, covers, refused, united, wanted
@@ -72,8 +75,8 @@ class _Placing:
         self._refused = refused(situation.decisions)
         self._wanted = wanted(situation.decisions)
         self._before = [i for i in situation.decisions if i.reason == QUERY and i.job == job.name]
-        self._read: dict[str, tuple[str, Metrics]] = {}
-        """By source: its origin, and the metrics that are read."""
+        self._read: dict[str, tuple[str, FabricStream]] = {}
+        """By source: its origin, and what is read there."""
 
     def decide(self, seconds: float) -> list[Decision]:
         kept = [item for item in self._before if self._is_away(item)]
@@ -95,26 +98,25 @@ class _Placing:
                 report = self._situation.reports[origin]
                 if stream.reads(origin, report) and self._latency(origin) is not None:
                     name = f"{stream.name} of {origin}"
-                    self._read[name] = (origin, stream.metrics)
-                    sources.append(Source(name, self._candidates(origin, stream.metrics), origin))
+                    self._read[name] = (origin, stream)
+                    sources.append(Source(name, self._candidates(origin, stream), origin))
         if not sources:
             return None
         # What is read fastest at home matters least.
         sources.sort(key=lambda source: -source.at(source.home).latency)
-        config = self._config
-        return Query(tuple(sources[:MOST_SOURCES]), config.beta, config.quality)
+        return Query(tuple(sources[:MOST_SOURCES]), self._config.beta)
 
-    def _candidates(self, origin: str, metrics: Metrics) -> tuple[Candidate, ...]:
+    def _candidates(self, origin: str, stream: FabricStream) -> tuple[Candidate, ...]:
         found = []
         for node in sorted(self._situation.here):
             latency = self._latency(node)
             usable = node == origin or (
                 (origin, node) not in self._refused
-                and self._cost(origin, node, metrics) <= self._room.get(node, 0)
+                and self._cost(origin, node, stream.metrics) <= self._room.get(node, 0)
             )
             if latency is not None and usable:
                 behind = 0.0 if node == origin else EXCHANGE_SECONDS
-                found.append(Candidate(node, READ_MS + latency, behind))
+                found.append(Candidate(node, (READ_MS + latency) * stream.share, behind))
         found.sort(key=lambda candidate: (candidate.node != origin, candidate.latency))
         return tuple(found[: MOST_CANDIDATES // MOST_SOURCES])
 
@@ -139,17 +141,17 @@ class _Placing:
         """Where each source is read now: at the copy made for this job, else at home."""
         found = {source.name: source.home for source in query.sources}
         for source in query.sources:
-            origin, metrics = self._read[source.name]
+            origin, stream = self._read[source.name]
             for item in self._before:
                 able = any(c.node == item.holder for c in source.candidates)
-                if item.origin == origin and able and covers(item.metrics, metrics):
+                if item.origin == origin and able and covers(item.metrics, stream.metrics):
                     found[source.name] = item.holder
         return found
 
     def _fitting(self, query: Query, seconds: float) -> QueryPlacement:
         """The least F; sources that do not fit at a holder together are read elsewhere."""
         for _ in range(MOST_TRIES):
-            best = solve(query, seconds / MOST_TRIES)
+            best = solve(query, seconds / MOST_TRIES, sampling=False)
             too_much = self._too_much(best.nodes)
             if not too_much:
                 return best
@@ -160,8 +162,8 @@ class _Placing:
         """Sources, with their nodes, for which there is no room any more."""
         left, found = dict(self._room), {}
         for name, node in sorted(nodes.items()):
-            origin, metrics = self._read[name]
-            cost = 0 if node == origin else self._cost(origin, node, metrics)
+            origin, stream = self._read[name]
+            cost = 0 if node == origin else self._cost(origin, node, stream.metrics)
             if cost > left.get(node, 0):
                 found[name] = node
             else:
@@ -171,19 +173,20 @@ class _Placing:
     def _decisions(self, query: Query, placed: QueryPlacement) -> list[Decision]:
         found: dict[tuple[str, str], Decision] = {}
         home = evaluate(query, {source.name: source.home for source in query.sources})
+        least_share = min(self._read[source.name][1].share for source in query.sources)
         figures = {
             "latency_ms": placed.latency,
-            "objective": placed.objective,
+            "objective": placed.objective / least_share,
             "home_latency_ms": home.latency,
-            "home_objective": home.objective,
+            "home_objective": home.objective / least_share,
             "proven": placed.proven,
         }
         for name, node in placed.nodes.items():
-            origin, metrics = self._read[name]
+            origin, stream = self._read[name]
             if node != origin:
                 known = found.get((origin, node))
-                both = united(known.metrics, metrics) if known else metrics
-                detail = figures | {"quality": placed.quality[name]}
+                both = united(known.metrics, stream.metrics) if known else stream.metrics
+                detail = figures | {"share": stream.share}
                 now, job = self._situation.now, self._job.name
                 found[origin, node] = Decision(origin, node, QUERY, job, both, now, detail)
         return [self._noted(item) for item in found.values()]

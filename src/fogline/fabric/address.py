@@ -123,6 +123,16 @@ def seconds(text: str) -> float:
     return found
 
 
+def share(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 < found <= 1:
+        raise BadQuery(f"share is more than 0 and at most 1, not {text!r:.80}")
+    return found
+
+
 METRIC = Parameter("metric", "A name, or a prefix with % behind it", many=True)
 ENTITY = Parameter("entity", "A name, or a prefix with % behind it", many=True)
 NODE = Parameter("node", "Only values that arose there; a name, or a prefix", many=True)
@@ -132,6 +142,7 @@ SCOPE = Parameter("scope", "All nodes, or this one alone", one_of("scope", ALL, 
 OF = Parameter("of", "With scope=node: this node's copy of another's values")
 STALE = Parameter("stale", "A copy may be so many seconds behind", seconds, 0.0, type="number")
 ORDER = Parameter("order", "By time: asc or desc", one_of("order", "asc", "desc"), "asc")
+SHARE = Parameter("share", "Only this share of the values", share, 1.0, type="number")
 CURSOR = Parameter("cursor", "The next of the page before")
 
 

@@ -34,13 +34,17 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Values from `start` up to, not including, `end`, ordered by time, then `seq`."""
+    """Values from `start` up to, not including, `end`, ordered by time, then `seq`.
+
+    Of a `share` less than 1 others are left out, by their content: always the same ones.
+    """
 
     names: Names = Names()
     start: int | None = None
     end: int | None = None
     limit: int = DEFAULT_ROWS
     descending: bool = False
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,9 @@ from fogline.fabric.seen import CopyInfo, Seen
 from fogline.storage.names import Pattern
 
 Metrics = Sequence[str] | None
+_READ_MS = 1.0
+_NEARER = 3.0
+"""A copy is a little behind, so it has to be so much nearer than its origin to be followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,34 @@ def routes(
         fresh = [r for r in copies if not r.partial and _until(r) >= fresh_since]
         first = sorted([*first, *fresh], key=lambda route: _distance(route, here, seen))
     return [*first, *(route for route in copies if route not in first)]
+
+
+def to_follow(
+    node: str,
+    here: str,
+    seen: Mapping[str, Seen],
+    own_copies: Mapping[str, CopyInfo],
+    metrics: Metrics,
+    fresh_since: int,
+) -> Route | None:
+    """Where to read a node's values as they come; None when nobody has them all.
+
+    That is a copy that keeps up, if it is here or much nearer than the node: values cross the way
+    once, for the copy and for who follows. Else it is the node itself, and for one that is away the
+    copy that knows most.
+    """
+    copies = [r for r in _copies(node, here, seen, own_copies, metrics) if not r.partial]
+    itself, told = Route(node), seen[node].told
+    if not (seen[node].can_be_asked and told.id):
+        return copies[0] if copies else None
+    far = _distance(itself, here, seen)
+    near = [
+        route
+        for route in copies
+        if route.copy is not None and route.copy.id == told.id and _until(route) >= fresh_since
+        if _NEARER * (_distance(route, here, seen) + _READ_MS) < far + _READ_MS
+    ]
+    return min(near, key=lambda route: _distance(route, here, seen), default=itself)
 
 
 def covers(held: Metrics, asked: Metrics) -> bool:

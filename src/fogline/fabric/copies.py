@@ -24,6 +24,7 @@ from fogline.fabric.options import FabricOptions
 from fogline.fabric.seen import CopyInfo, Seen, Told
 from fogline.fabric.wanted import WantedCopies
 from fogline.model.nodes import is_name
+from fogline.model.question import Question
 from fogline.storage.changes import Changes
 from fogline.storage.errors import BadQuery, StoreError
 from fogline.storage.names import parse_all
@@ -126,14 +127,22 @@ class Copies:
         with self._guard:
             return self._held.get(origin) if origin in self._wanted.all() else None
 
-    def changes(self, origin: str, after: int, metrics: Group, limit: int) -> tuple[Changes, str]:
-        """What the copy holds, by number, and of which store; for an origin that lost it."""
+    def changes(
+        self, origin: str, after: int, question: Question, limit: int, whole: bool = False
+    ) -> tuple[Changes, str]:
+        """What the copy holds, by number, and of which store; for an origin that lost it.
+
+        With `whole`, for who follows the origin, only up to where nothing is missing.
+        """
         copy = self.current(origin)
         if copy is None:
             raise NodeAway(f"there is no copy of {origin!r:.80} here")
+        metrics, share = question.metrics, question.share
         with copy.using() as store:
+            if whole:
+                return copy.changes(after, metrics, limit, share), copy.id
             store.flush()
-            return store.changes(after, metrics, limit), copy.id
+            return store.changes(after, metrics, limit, share), copy.id
 
     def step(self) -> bool:
         """A page of every copy, and the removal of those that are not wanted; whether there is

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fogline.fabric.errors import NodeAway
 from fogline.fabric.node_client import portions
@@ -102,6 +103,16 @@ class Copy:
         if not more:
             self._all_there()
         return more
+
+    def changes(self, after: int, metrics: Group, limit: int, share: float) -> Changes:
+        """For who follows the origin by way of this copy: up to where nothing is missing here."""
+        logs = [log for group, log in self.groups.items() if self.store.position(_complete(group))]
+        last = min(map(self.store.committed, logs), default=0) - 1
+        page = self.store.changes(after, metrics, limit, share)
+        if page.last <= last:
+            return page
+        rows = page.table.filter(pc.less_equal(page.table["seq"], last))
+        return Changes(rows, max(after, last), end=True)
 
     def info(self) -> CopyInfo:
         groups = list(self.groups)

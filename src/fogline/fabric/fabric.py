@@ -13,24 +13,28 @@ import fogline
 from fogline.fabric import merge, tables
 from fogline.fabric.asking import Aggregate, Answers, Names, Place, Range, Whole
 from fogline.fabric.births import Births
-from fogline.fabric.choice import Route
+from fogline.fabric.choice import Route, to_follow
 from fogline.fabric.clients import Clients
 from fogline.fabric.copies import Copies
 from fogline.fabric.directory import Directory
 from fogline.fabric.errors import NodeAway
 from fogline.fabric.exchange import Exchange
+from fogline.fabric.feed_log import ChangeSource
 from fogline.fabric.gather import Gather
 from fogline.fabric.health import Health
 from fogline.fabric.options import FabricOptions
 from fogline.fabric.own import StoreAnswers
 from fogline.fabric.restore import Restore
 from fogline.fabric.seen import CopyInfo, Seen, Told
-from fogline.fabric.sources import NodeChanges, OwnChanges
+from fogline.fabric.sources import CopyChanges, NodeChanges, OwnChanges
+from fogline.model.question import Question
 from fogline.storage.changes import Changes
 from fogline.storage.errors import QueryLimit, StoreError
 from fogline.storage.store import SiteStore, now_us
 
 SECOND_US = 1_000_000
+FRESH_US = 10 * SECOND_US
+"""A copy here that is further behind does not keep up: its origin is followed instead."""
 
 _say = logging.getLogger(__name__)
 
@@ -145,14 +149,24 @@ class Fabric:
     def failed(self, node: str, error: StoreError) -> None:
         self._health.failed(node, self._address(node), error)
 
-    def change_sources(self) -> dict[str, OwnChanges | NodeChanges]:
+    def change_sources(self, question: Question) -> dict[str, ChangeSource]:
         """The nodes whose values can be followed now, this one among them."""
-        found: dict[str, OwnChanges | NodeChanges] = {self.site: OwnChanges(self._store)}
-        for node, seen in self.seen().items():
-            if seen.can_be_asked and seen.told.id:
-                client = self._clients.to(node, seen.address)
-                found[node] = NodeChanges(client, seen.told.id)
+        found: dict[str, ChangeSource] = {self.site: OwnChanges(self._store, self.site)}
+        seen, copies = self.seen(), self.own_copies()
+        fresh_since = now_us() - FRESH_US
+        for node in seen:
+            route = to_follow(node, self.site, seen, copies, question.metrics, fresh_since)
+            if route is not None:
+                found[node] = self._followed(node, route, seen)
         return found
+
+    def _followed(self, node: str, route: Route, seen: Mapping[str, Seen]) -> ChangeSource:
+        if route.copy is not None and route.at == self.site:
+            return CopyChanges(node, route.copy.id, self._copies.changes, self.site)
+        client = self._clients.to(route.at, seen[route.at].address)
+        if route.copy is not None:
+            return NodeChanges(client, route.copy.id, route.at, copy_of=node)
+        return NodeChanges(client, seen[node].told.id, node)
 
     def _address(self, node: str) -> str:
         return self._directory.nodes().get(node, "")
@@ -164,13 +178,11 @@ class Fabric:
         return self._copies.copy_of(origin)
 
     def copy_changes(
-        self, origin: str, after: int, metrics: tuple[str, ...] | None, limit: int
+        self, origin: str, after: int, question: Question, limit: int, whole: bool = False
     ) -> tuple[Changes, str]:
-        """What the copy of an origin holds, by number, and the id of the store it is of.
-
-        Raises `NodeAway` when there is none.
-        """
-        return self._copies.changes(origin, after, metrics, limit)
+        """What the copy of an origin holds, by number, and the id of the store it is of; with
+        `whole` only up to where nothing is missing. Raises `NodeAway` when there is none."""
+        return self._copies.changes(origin, after, question, limit, whole)
 
     def keep_copy(self, origin: str, metrics: tuple[str, ...] | None) -> None:
         """From now on, old values included; None means all metrics. Raises `StoreError`."""

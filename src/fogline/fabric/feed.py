@@ -25,14 +25,15 @@ _RUNNING = "running"
 class FabricFeed:
     """`set_logs` says what is wanted, before `start` or later; `close` ends the thread.
 
-    `sources` gives the nodes that can be asked now, this one among them; `describe` what is known
-    about metrics. Both are called from the thread, again and again, and may raise a FoglineError.
+    `sources` gives the nodes that can be asked a question now, this one among them; `describe` what
+    is known about metrics. Both are called from the thread, again and again, and may raise a
+    FoglineError.
     """
 
     def __init__(
         self,
         logs: SiteLog,
-        sources: Callable[[], Mapping[str, ChangeSource]],
+        sources: Callable[[Question], Mapping[str, ChangeSource]],
         describe: Describe = dict,
     ) -> None:
         self._logs = logs
@@ -42,13 +43,15 @@ class FabricFeed:
         self._feeds: dict[str, FeedLog] = {}
         self._states: dict[str, str] = {}
         self._resting: dict[str, _Rest] = {}
+        self._asked: dict[str, dict[str, str]] = {}
+        """For each log, whom the values of a node came from last."""
         self._told: list[dict[str, Any]] = []
         self._changed = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="fabric logs")
 
     def set_logs(self, items: Iterable[Mapping[str, Any]]) -> None:
-        """Items of the configuration's `fabric_logs`: `{"log", "metrics", "entities", "nodes"}`."""
+        """Items of the configuration's `fabric_logs`: `{"log", "metrics", …}`."""
         self._wanted = {str(item["log"]): Question.from_json(item) for item in items}
         self._changed.set()
 
@@ -63,7 +66,8 @@ class FabricFeed:
             self._thread.join()
 
     def status(self) -> list[dict[str, Any]]:
-        """For each log its state, the values it took since the start, and how far each node is."""
+        """For each log its state, the values it took since the start, how far each node is, and for
+        whose values a copy is read, at which node."""
         return self._told
 
     def _run(self) -> None:
@@ -86,6 +90,7 @@ class FabricFeed:
         for name in [n for n, feed in self._feeds.items() if wanted.get(n) != feed.question]:
             self._feeds.pop(name).end()
             self._states.pop(name, None)
+            self._asked.pop(name, None)
         for name in self._logs.topics():
             if name.startswith(FABRIC_LOGS) and name not in wanted:
                 forget(self._logs, name)
@@ -95,15 +100,13 @@ class FabricFeed:
 
     def _round(self) -> bool:
         """One page of each node into each log; whether there is more at once."""
-        if not self._feeds:
-            return False
         more = False
-        try:
-            sources = self._sources()
-        except FoglineError as error:
-            self._states.update(dict.fromkeys(self._feeds, str(error)))
-            return False
         for feed in self._feeds.values():
+            try:
+                sources = self._sources(feed.question)
+            except FoglineError as error:
+                self._states[feed.name] = str(error)
+                continue
             for node, source in sources.items():
                 if not self._stop.is_set() and not self._rests(node):
                     more |= self._step(feed, node, source)
@@ -120,6 +123,7 @@ class FabricFeed:
             rest.begin(str(error))
             return False
         self._states[feed.name] = _RUNNING
+        self._asked.setdefault(feed.name, {})[node] = source.at
         self._resting.pop(node, None)
         return more
 
@@ -135,6 +139,7 @@ class FabricFeed:
                 "state": self._states.get(name, "starting"),
                 "values": feed.values,
                 "nodes": dict(feed.places),
+                "copies": {n: at for n, at in self._asked.get(name, {}).items() if n != at},
                 "away": resting,
             }
             for name, feed in self._feeds.items()

@@ -18,7 +18,6 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fogline.fabric.asking import Names
 from fogline.fabric.question import wants_node
 from fogline.fabric.records import Descriptions, from_node, payloads
 from fogline.log import LogWriter, SiteLog, disk
@@ -31,7 +30,7 @@ from fogline.storage.names import parse_all
 PAGE = 20_000
 _BEGINS = "begins"
 _HIGHEST = 1 << 62
-_NOTHING = Names(metrics=())
+_NOTHING = Question(metrics=())
 
 Describe = Callable[[], Descriptions]
 """What is known about metrics now; asked for only when there are values."""
@@ -46,7 +45,12 @@ class ChangeSource(Protocol):
     @property
     def store_id(self) -> str: ...
 
-    def changes(self, after: int, names: Names, limit: int) -> Changes:
+    @property
+    def at(self) -> str:
+        """The node that is asked: the one they are of, or one that has a copy."""
+        ...
+
+    def changes(self, after: int, question: Question, limit: int) -> Changes:
         """May leave the entities out of account; of no metrics, only where the changes end now."""
         ...
 
@@ -67,7 +71,6 @@ class FeedLog:
         self.places: dict[str, int] = {}
         """How far it is with each node."""
         self._logs = logs
-        self._names = Names(question.metrics, question.entities)
         self._writer: LogWriter | None = None
         self._begins: dict[int, int] = {}
         self._positions: dict[int, int] = {}
@@ -83,7 +86,7 @@ class FeedLog:
         writer = self._opened()
         number = source_of_store(source.store_id)
         after = self._position(number, source, writer)
-        page = source.changes(after, self._names, PAGE)
+        page = source.changes(after, self.question, PAGE)
         if page.last < after:
             raise BadValue(f"the store of {node} tells changes up to {page.last} after {after}")
         rows = self._wanted(page.table)

@@ -10,6 +10,7 @@ from fogline.fabric.asking import Answers, Everywhere
 from fogline.fabric.own import StoreAnswers
 from fogline.fabric.space_keys import SpaceKeys
 from fogline.fabric.tokens_file import Callers
+from fogline.model.question import Question
 from fogline.storage.changes import Changes
 from fogline.storage.store import SiteStore
 
@@ -22,9 +23,10 @@ class Copying(Everywhere, Protocol):
         ...
 
     def copy_changes(
-        self, origin: str, after: int, metrics: tuple[str, ...] | None, limit: int
+        self, origin: str, after: int, question: Question, limit: int, whole: bool = False
     ) -> tuple[Changes, str]:
-        """What the copy of an origin holds, by number, and the id of the store it is of."""
+        """What the copy of an origin holds, by number, and the id of the store it is of; with
+        `whole` only up to where nothing is missing."""
         ...
 
     def keep_copy(self, origin: str, metrics: tuple[str, ...] | None) -> None:

@@ -106,12 +106,20 @@ class NodeClient:
         with self._translated():
             return self._door.json("GET", "/v1/state")
 
-    def changes(self, after: int, metrics: Sequence[str] | None, limit: int) -> tuple[Changes, str]:
+    def changes(
+        self,
+        after: int,
+        metrics: Sequence[str] | None,
+        limit: int,
+        share: float = 1.0,
+        whole: bool = False,
+    ) -> tuple[Changes, str]:
         """A page of changes, and the id of the store that they are of."""
         patterns = [("metric", name) for name in metrics or ()]
         of = [("of", self._of)] if self._of else []
+        more = [*patterns, *_share(share), *([("whole", "true")] if whole else [])]
         with self._translated():
-            parameters: Asked = [*of, ("after", after), ("limit", limit), *patterns]
+            parameters: Asked = [*of, ("after", after), ("limit", limit), *more]
             table, told = self._door.arrow("GET", "/v1/changes", parameters)
         last, end, store = told.get("last"), told.get("end"), told.get("store")
         if type(last) is not int or not after <= last <= MAX_SEQ or type(end) is not bool:
@@ -138,7 +146,8 @@ class NodeClient:
 
     def _range(self, question: Range, names: Names, after: Place | None) -> pa.Table:
         order = "desc" if question.descending else "asc"
-        asked: Asked = [("order", order), *_stretch(question), *_names(names)]
+        names_asked = [*_names(names), *_share(question.share)]
+        asked: Asked = [("order", order), *_stretch(question), *names_asked]
         page: Asked = [("limit", question.limit)]
         if after is not None:
             start = PageStart({self._of or self._node: after}, question.start, question.end)
@@ -186,6 +195,10 @@ class NodeClient:
 def _stretch(question: Range | Aggregate) -> Asked:
     bounds = (("from", question.start), ("to", question.end))
     return [(key, bound) for key, bound in bounds if bound is not None]
+
+
+def _share(share: float) -> Asked:
+    return [("share", repr(share))] if share < 1 else []
 
 
 def _names(names: Names) -> Asked:

@@ -23,6 +23,7 @@ class StoreAnswers:
             limit=question.limit,
             after=after,
             descending=question.descending,
+            share=question.share,
         )
 
     def aggregate(self, question: Aggregate) -> pa.Table:

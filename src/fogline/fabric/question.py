@@ -20,6 +20,7 @@ def parameters(question: Question) -> list[tuple[str, str]]:
         *_each("metric", question.metrics),
         *_each("entity", question.entities),
         *_each("node", question.nodes),
+        *([("share", repr(question.share))] if question.share < 1 else []),
     ]
 
 

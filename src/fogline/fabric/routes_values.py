@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from fogline.fabric.address import (
     OF,
     ORDER,
     SCOPE,
+    SHARE,
     STALE,
     TO,
     Address,
@@ -40,6 +42,7 @@ from fogline.fabric.paging import PageStart
 from fogline.fabric.replies import NotThereError, arrow_reply, json_reply, list_reply
 from fogline.fabric.values_body import from_arrow_body, from_json_body
 from fogline.fabric.wire import ARROW_TYPE
+from fogline.model.question import Question
 from fogline.storage.changes import MAX_SEQ
 from fogline.storage.errors import BadQuery
 from fogline.storage.query import AGGREGATES
@@ -64,7 +67,8 @@ def get_range(node: Node, ask: Ask) -> Response:
     begin = _page_start(ask)
     rows: int = ask.values["limit"]
     descending = ask.values["order"] == "desc"
-    wanted = Range(_names(ask), begin.start, begin.end, rows, descending)
+    share: float = ask.values["share"]
+    wanted = Range(_names(ask), begin.start, begin.end, rows, descending, share)
     if ask.values["scope"] == ALL:
         _no_copy(ask)
         whole = node.fabric.range(wanted, begin.places, ask.values["stale"])
@@ -121,13 +125,16 @@ def post_sql(node: Node, ask: Ask) -> Response:
 
 def get_changes(node: Node, ask: Ask) -> Response:
     """Of this node, or those that its copy of another holds."""
-    after, metrics, rows = ask.values["after"], _names(ask).metrics, ask.values["limit"]
-    of = ask.values["of"]
+    after, rows, of = (ask.values[key] for key in ("after", "limit", "of"))
+    question = Question(_names(ask).metrics, share=ask.values["share"])
     if of is None or of == node.site:
-        found, store = node.store.changes(after, metrics, rows), node.store.id
+        found = node.store.changes(after, question.metrics, rows, question.share)
+        store = node.store.id
     else:
         one_node(node, ask)
-        found, store = node.fabric.copy_changes(of, after, metrics, rows)
+        found, store = node.fabric.copy_changes(
+            of, after, question, rows, ask.values["whole"] == "true"
+        )
     return arrow_reply(found.table, {"store": store, "last": found.last, "end": found.end})
 
 
@@ -185,11 +192,7 @@ def _page_start(ask: Ask) -> PageStart:
 
 def _page(answers: Answers, wanted: Range, after: Place | None) -> tuple[pa.Table, Place | None]:
     """A page of one node, and the place of the next one: one row more is asked for to know."""
-    more = Range(
-        *(wanted.names, wanted.start, wanted.end),
-        limit=min(wanted.limit + 1, MOST_ROWS),
-        descending=wanted.descending,
-    )
+    more = replace(wanted, limit=min(wanted.limit + 1, MOST_ROWS))
     table = answers.range(more, after)
     page = table.slice(0, wanted.limit)
     if not len(page) or len(table) < more.limit:
@@ -225,6 +228,9 @@ _FUNCTION = Parameter("function", ", ".join(AGGREGATES), many=True)
 _AFTER = Parameter(
     "after", "The last seq before", between("after", -1, MAX_SEQ), -1, type="integer"
 )
+_WHOLE = Parameter(
+    "whole", "Of a copy: up to where nothing is missing", one_of("whole", "true", "false"), "false"
+)
 _SQL_SCOPE = Parameter("scope", "This node, or all of them", one_of("scope", ALL, HERE), HERE)
 _WHERE = (SCOPE, OF, STALE)
 
@@ -239,7 +245,7 @@ ROUTES = (
     ),
     Address(
         *("GET", "/v1/range", get_range, "Values of a stretch of time, in pages", "read:values"),
-        (METRIC, ENTITY, NODE, FROM, TO, limit(DEFAULT_ROWS), CURSOR, ORDER, *_WHERE),
+        (METRIC, ENTITY, NODE, FROM, TO, limit(DEFAULT_ROWS), CURSOR, ORDER, SHARE, *_WHERE),
     ),
     Address(
         *("GET", "/v1/aggregate", get_aggregate, "Numbers over buckets of time", "read:values"),
@@ -255,6 +261,6 @@ ROUTES = (
     ),
     Address(
         *("GET", "/v1/changes", get_changes, "Own values as they came; Arrow only", "read:values"),
-        (_AFTER, METRIC, limit(DEFAULT_CHANGES), OF),
+        (_AFTER, METRIC, limit(DEFAULT_CHANGES), SHARE, OF, _WHOLE),
     ),
 )

@@ -1,4 +1,4 @@
-"""Which values of the storage fabric are asked for: by metric, entity and node.
+"""Which values of the storage fabric are asked for: by metric, entity and node, and how many.
 
 Names are written as in questions to a store: a trailing `%` makes a prefix of one, `\\%` at the end
 stands for the sign itself.
@@ -7,7 +7,7 @@ stands for the sign itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 METRIC, ENTITY, NODE = "metricID", "entityID", "nodeID"
@@ -24,15 +24,18 @@ class Question:
     metrics: Patterns = None
     entities: Patterns = None
     nodes: Patterns = None
+    share: float = 1.0
+    """Nodes leave out the others before they send anything; which, the values' content decides."""
 
-    def as_json(self) -> dict[str, list[str] | None]:
-        return {key: None if names is None else list(names) for key, names in asdict(self).items()}
+    def as_json(self) -> dict[str, Any]:
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Question:
         """The other way round; what else is in there is left alone."""
-        given = {field.name: data.get(field.name) for field in fields(cls)}
-        return cls(**{key: None if names is None else tuple(names) for key, names in given.items()})
+        names = (data.get(key) for key in ("metrics", "entities", "nodes"))
+        metrics, entities, nodes = (None if found is None else tuple(found) for found in names)
+        return cls(metrics, entities, nodes, float(data.get("share", 1.0)))
 
 
 def exact(name: str) -> str:

@@ -26,7 +26,8 @@ def stream_log(stream: StreamSource) -> str:
 
 def fabric_log(question: Question) -> str:
     """Equal questions share a log."""
-    text = json.dumps(astuple(question), ensure_ascii=True)
+    *names, share = astuple(question)
+    text = json.dumps(names if share == 1 else [*names, share], ensure_ascii=True)
     return FABRIC_LOGS + blake2b(text.encode(), digest_size=8).hexdigest()
 
 

@@ -36,6 +36,9 @@ class StreamSource:
     lateness_ms: int = 1000
     conditions: tuple[tuple[str, str], ...] = ()
     parameters: tuple[tuple[str, str | float], ...] = field(default=())
+    share: float = 1.0
+    """Of a stream from the storage fabric: the fraction that all of its readers sample it down to.
+    """
 
     def parameter(self, key: str) -> str | float | None:
         return dict(self.parameters).get(key)
@@ -53,7 +56,7 @@ class StreamSource:
         def patterns(key: str) -> Patterns:
             return (declared(given[key]),) if key in given else None
 
-        return Question(patterns(METRIC), patterns(ENTITY), patterns(NODE))
+        return Question(patterns(METRIC), patterns(ENTITY), patterns(NODE), self.share)
 
     def declared_type(self, name: str) -> str | None:
         """NUMBER or STRING when the schema declares the field, else None."""

@@ -24,7 +24,9 @@ from fogline.plan.operators import Scan
 def question_of(scans: Iterable[Scan]) -> Question:
     """One question with everything that some of these scans take."""
     found = list(scans)
-    return Question(*(_any_of(found, name) for name in (METRIC, ENTITY, NODE)))
+    share = max((scan.stream.share for scan in found), default=1.0)
+    metrics, entities, nodes = (_any_of(found, name) for name in (METRIC, ENTITY, NODE))
+    return Question(metrics, entities, nodes, share)
 
 
 def _any_of(scans: list[Scan], name: str) -> Patterns:

@@ -36,6 +36,7 @@ from fogline.plan.operators import (
     Scan,
     Window,
 )
+from fogline.plan.shares import with_shares
 
 
 def plan_text(
@@ -57,7 +58,7 @@ def plan_query(
     emits: dict[str, Emit] = {}
     for insight in insights:
         emits[insight.name] = _emit(insight, catalog, emits)
-    return Plan(tuple(emits.values()))
+    return with_shares(Plan(tuple(emits.values())))
 
 
 def _emit(insight: Analysed, catalog: Catalog, done: dict[str, Emit]) -> Emit:

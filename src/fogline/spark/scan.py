@@ -48,6 +48,8 @@ class Input:
     """Records before this event time, in microseconds since 1970, are left out."""
     until: int | None = None
     """So are those at this time and after it."""
+    sampled: bool = False
+    """Records come from the storage fabric, which sent the stream's share of them only."""
     options: Mapping[str, str] = field(default_factory=dict)
 
     def within(self, options: Mapping[str, str]) -> dict[str, str]:
@@ -133,6 +135,8 @@ def source_options(
 ) -> dict[str, str]:
     """The options of the connector's source for one scan."""
     options = given.within(stream_options(scan, columns, pushed, given.format))
+    if given.sampled:
+        options.pop("sample", None)
     return options | input_options(spark, scan, given, streaming)
 
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 from fogline.storage.errors import BadQuery
 from fogline.storage.history import History
 from fogline.storage.manifest import DataFile
-from fogline.storage.query import Patterns, Queries
+from fogline.storage.query import Queries
+from fogline.storage.selection import Selection
 from fogline.storage.values import SCHEMA
 
 WAIT_US = 1_000_000
@@ -41,7 +42,7 @@ class Following:
         self._queries = queries
         self._clock = clock
 
-    def page(self, after: int, metrics: Patterns, limit: int) -> Changes:
+    def page(self, after: int, wanted: Selection, limit: int) -> Changes:
         """At most `limit` values behind a number. Raises `BadQuery`, `QueryLimit`, `StoreFull`."""
         if isinstance(after, bool) or not isinstance(after, int) or not -1 <= after <= MAX_SEQ:
             raise BadQuery("changes are asked for after a number of -1 or more")
@@ -50,25 +51,25 @@ class Following:
             known = view.manifest
             behind = [file for file in known.files if file.seq_last > after]
             files = sorted(behind, key=lambda file: file.seq_first)
-            table = self._first(files, str(view.folder), after, metrics, limit)
+            table = self._first(files, str(view.folder), after, wanted, limit)
         if len(table) > limit:
             page = table.slice(0, limit)
             return Changes(page, page["seq"][limit - 1].as_py(), end=False)
         return Changes(table, max(after, known.next_seq - 1), end=True)
 
     def _first(
-        self, files: list[DataFile], folder: str, after: int, metrics: Patterns, limit: int
+        self, files: list[DataFile], folder: str, after: int, wanted: Selection, limit: int
     ) -> pa.Table:
         """One value more than a page, where there is one: from as few files as will do.
 
         Values below the lowest number of the first file left out are certain to be the next ones.
         """
         count = 1
-        while files and metrics != ():
+        while files and not wanted.is_empty:
             taken, rest = files[:count], files[count:]
             below = rest[0].seq_first if rest else MAX_SEQ
             paths = [f"{folder}/{file.name}" for file in taken]
-            table = self._queries.changes(paths, (after, below), metrics, limit + 1)
+            table = self._queries.changes(paths, (after, below), wanted, limit + 1)
             if len(table) > limit or not rest:
                 return table
             count *= 2

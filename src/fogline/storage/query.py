@@ -17,11 +17,9 @@ from fogline.storage.cursor import Cursor, decode
 from fogline.storage.errors import BadQuery, QueryLimit
 from fogline.storage.history import History, View
 from fogline.storage.limits import StoreLimits
-from fogline.storage.names import Pattern
 from fogline.storage.selection import Selection
 from fogline.storage.values import (
     BATCH,
-    END_TIME,
     FIRST_TIME,
     SCHEMA,
     Value,
@@ -30,7 +28,6 @@ from fogline.storage.values import (
 )
 
 DEFAULT_ROWS = 10_000
-Patterns = tuple[Pattern, ...] | None
 
 # What an aggregate is called, and how DuckDB computes it. NaN is greater than every number.
 AGGREGATES = {
@@ -121,11 +118,11 @@ class Queries:
         return table
 
     def changes(
-        self, files: Sequence[str], numbers: tuple[int, int], metrics: Patterns, limit: int
+        self, files: Sequence[str], numbers: tuple[int, int], wanted: Selection, limit: int
     ) -> pa.Table:
         """The first `limit` values of these files whose `seq` is in between, by `seq`."""
         self._check_rows(limit - 1)
-        where, values = Selection(metrics, None, FIRST_TIME, END_TIME).where()
+        where, values = wanted.where()
         text = (
             f"SELECT {_COLUMNS} FROM read_parquet(?) "
             f"WHERE seq > ? AND seq < ? AND {where} ORDER BY seq LIMIT {limit}"

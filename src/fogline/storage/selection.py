@@ -1,4 +1,4 @@
-"""What a question is about: metrics, entities and a stretch of event time; and its SQL.
+"""What a question is about: metrics, entities, a stretch of event time, a share; and its SQL.
 
 Names and times always travel as parameters, never as part of the text.
 """
@@ -13,6 +13,8 @@ from fogline.storage.names import Pattern, parse_all
 from fogline.storage.values import END_TIME, FIRST_TIME
 
 Names = str | Iterable[str] | None
+_CONTENT = "hash(CAST(metric AS VARCHAR), CAST(entity AS VARCHAR), time, value, text)"
+"""A number of 64 bits made from a value, which tells in which shares it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +23,27 @@ class Selection:
 
     metrics: tuple[Pattern, ...] | None
     entities: tuple[Pattern, ...] | None
-    start: int
-    end: int
+    start: int = FIRST_TIME
+    end: int = END_TIME
+    share: float = 1.0
+    """Of less than 1 the others are left out, by their content: the same ones in every store."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise BadQuery(f"a share is more than 0 and at most 1, not {self.share!r:.80}")
 
     @classmethod
-    def of(cls, metrics: Names, entities: Names, start: int | None, end: int | None) -> Selection:
+    def of(
+        cls,
+        metrics: Names,
+        entities: Names,
+        start: int | None,
+        end: int | None,
+        share: float = 1.0,
+    ) -> Selection:
         """Checked; times beyond what can be stored are cut. Raises `BadQuery`."""
-        return cls(
-            parse_all(metrics), parse_all(entities), _cut(start, FIRST_TIME), _cut(end, END_TIME)
-        )
+        names = parse_all(metrics), parse_all(entities)
+        return cls(*names, _cut(start, FIRST_TIME), _cut(end, END_TIME), share)
 
     @property
     def is_empty(self) -> bool:
@@ -44,6 +58,9 @@ class Selection:
                 text, more = _names(column, patterns)
                 parts.append(text)
                 values += more
+        if self.share < 1:
+            parts.append(f"{_CONTENT} < CAST(? AS UBIGINT)")
+            values.append(int(self.share * 2**64))
         return " AND ".join(parts), values
 
 

@@ -178,14 +178,22 @@ class SiteStore:
         limit: int = DEFAULT_ROWS,
         after: tuple[int, int] | None = None,
         descending: bool = False,
+        share: float = 1.0,
     ) -> pa.Table:
         """As `range`, from behind a time and `seq`; the values have their `seq`."""
-        selection = Selection.of(metrics, entities, start, end)
+        selection = Selection.of(metrics, entities, start, end, share)
         return self._queries.rows(selection, limit, after, descending)
 
-    def changes(self, after: int = -1, metrics: Names = None, limit: int = DEFAULT_ROWS) -> Changes:
+    def changes(
+        self,
+        after: int = -1,
+        metrics: Names = None,
+        limit: int = DEFAULT_ROWS,
+        share: float = 1.0,
+    ) -> Changes:
         """Values on disk in the order in which they came, from behind a `seq`."""
-        return self._following.page(after, parse_all(metrics), limit)
+        wanted = Selection.of(metrics, None, None, None, share)
+        return self._following.page(after, wanted, limit)
 
     def metrics(self, prefix: str = "") -> pa.Table:
         """Columns `metric` and `entity`, each pair once, of metrics that begin so."""
