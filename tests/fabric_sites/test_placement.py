@@ -75,6 +75,12 @@ def test_what_a_query_reads_is_copied_to_where_it_runs(query_world: World) -> No
     eventually(copied, "a decision", 180)
     publish(world, "far", range(100, 200))
     eventually(lambda: held(world, "near", "far") == 200, "200 values in the copy")
+
+    def read_there() -> bool:
+        logs = world.status("near")["store"]["fabric_logs"]
+        return [log["copies"] for log in logs] == [{"far": "near"}]
+
+    eventually(read_there, "a job that reads the copy", 180)
     publish(world, "far", [10_000])
     eventually(lambda: sum(counts(world, "near", "count_n").values()) > 0, "an insight")
     told = ask(world, "near", "/v1/range", metric="count_n", limit=100)["values"]
