@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import cbor2
+import pytest
+
 from fogline import settings
+from fogline.agent.config import read_config
 from fogline.agent.jobs import AgentJob, make_job
 from fogline.agent.store_config import StoreConfig, StoredTopic
 from fogline.agent.store_feeds import feeds, topics
+from fogline.errors import UsageError
+from fogline.fabric.fed_log import FedLog
+from fogline.log import SiteLog
 from fogline.model.jobs import FIRST, SECOND, Assignment, Query
+from fogline.storage.store import SiteStore
+from fogline.storage.values import Value
+from tests.storage.kit import START, everything
 
 TEXT = """
 rooms = STREAM FROM mqtt(topic="rooms/#", time="t", entity="room");
@@ -76,3 +89,86 @@ def test_topics_of_the_configuration_come_first() -> None:
         "metrics/job": True,
         "metrics/broker": True,
     }
+
+
+FORMATS = """
+lines = STREAM FROM mqtt(topic="lines", format="csv", header="t, s,x,note", time="t", entity="s");
+trees = STREAM FROM mqtt(topic="trees", format="xml", time="head.t", entity="s");
+items = STREAM FROM mqtt(topic="items", format="cbor", time="t", entity="s");
+a = COMPUTE AVG("x" FROM (lines), 10 s) EVERY 10 s;
+b = COMPUTE AVG("x" FROM (trees), 10 s) EVERY 10 s;
+c = COMPUTE AVG("x" FROM (items), 10 s) EVERY 10 s;
+"""
+
+
+def test_a_csv_stream_has_the_names_of_its_columns() -> None:
+    found = {feed["log"]: feed["header"] for feed in feeds([job(FORMATS)], QUIET) if "time" in feed}
+    assert found == {"lines": ("t", "s", "x", "note"), "trees": None, "items": None}
+
+
+def test_csv_xml_and_cbor_come_into_the_store(tmp_path: Path) -> None:
+    time, logs = START // 1000, SiteLog(tmp_path / "log", min_free_bytes=0)
+    sent = {
+        "lines": [b"%d,7,1.5,on" % time, b"rubbish", b'%d,7,2,"a, b"' % time],
+        "trees": [b'<r s="7"><head t="%d"/><x>1.5</x></r>' % time, b"<r>", b"<!DOCTYPE r><r/>"],
+        "items": [cbor2.dumps([{"t": time, "s": 7, "x": 1.5}] * 2), b"\xff", b"{}"],
+    }
+    for log, payloads in sent.items():
+        with logs.writer(log) as writer:
+            writer.append([(log, payload) for payload in payloads])
+            writer.commit()
+    declared = [feed for feed in feeds([job(FORMATS)], QUIET) if feed["log"] in sent]
+    with SiteStore(tmp_path / "store") as store:
+        told = {}
+        for feed in json.loads(json.dumps(declared)):
+            fed = FedLog(store, logs, feed)
+            assert fed.turn(0.0) == 3
+            told[feed["log"]] = (fed.told["state"], fed.told["rejected"])
+            fed.close()
+        assert told == {
+            "lines": ("running", {"not csv": 1}),
+            "trees": ("running", {"not xml": 2}),
+            "items": ("running", {"not cbor": 2}),
+        }
+        x, y = Value("x", "7", START, 1.5), Value("x", "7", START, 2.0)
+        assert [value for value in everything(store) if value.metric == "x"] == [x, y, x, x, x]
+        assert [value.value for value in everything(store, metrics="note")] == ["on", "a, b"]
+
+
+def test_a_csv_stream_without_names_is_told_as_not_kept(tmp_path: Path) -> None:
+    text = FORMATS.replace('header="t, s,x,note", ', "")
+    (feed,) = [feed for feed in feeds([job(text)], QUIET) if feed["log"] == "lines"]
+    with SiteStore(tmp_path / "store") as store:
+        told = FedLog(store, SiteLog(tmp_path / "log", min_free_bytes=0), feed).told
+    assert told["state"] == "not kept"
+    assert "header" in told["why"]
+
+
+@pytest.mark.parametrize("form", ["json", "ndjson", "senml", "csv", "xml", "cbor"])
+def test_a_topic_may_have_any_format(tmp_path: Path, form: str) -> None:
+    topic = {"topic": "a", "format": form} | ({"header": ["t", "x"]} if form == "csv" else {})
+    path = tmp_path / "site.yaml"
+    path.write_text(f"site: north\nstore: {json.dumps({'topics': [topic]})}\n", encoding="utf-8")
+    (read,) = read_config(path).store.topics
+    (feed,) = feeds([], StoreConfig(topics=(read,), metrics=False))
+    assert (feed["format"], list(feed["header"])) == (form, topic.get("header", []))
+
+
+@pytest.mark.parametrize(
+    ("topic", "why"),
+    [
+        ("{topic: a, format: csv}", "a is csv without"),
+        ("{topic: a, format: csv, header: []}", "a is csv without"),
+        ("{topic: a, format: csv, header: 't,x'}", "not a list of texts"),
+        ("{topic: a, format: insight}", "'insight'"),
+        ("{topic: a, format: raw}", "'raw'"),
+        ("{topic: a, format: 7}", "not a text"),
+    ],
+)
+def test_a_topic_that_cannot_be_kept_is_told_at_the_start(
+    tmp_path: Path, topic: str, why: str
+) -> None:
+    path = tmp_path / "site.yaml"
+    path.write_text(f"site: north\nstore: {{topics: [{topic}]}}\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=why):
+        read_config(path)

@@ -128,6 +128,8 @@ def test_declarations_of_logs() -> None:
     told = {"log": "a/b", "kind": "readings", "format": "senml", "entity": None, "labels": ["x"]}
     assert source_of(told) == Readings(format="senml", labels=("x",))
     assert source_of({"log": "a", "kind": "insights"}) == Insights()
+    told = {"log": "a", "format": "csv", "header": ["t", "x"]}
+    assert source_of(told) == Readings(format="csv", header=("t", "x"))
 
 
 # ── many logs ────────────────────────────────────────────────────────────────────────────────────
@@ -235,8 +237,8 @@ def test_a_changed_declaration_counts_from_then_on(rig: Rig) -> None:
 
 @pytest.mark.parametrize(
     ("more", "why"),
-    [({"format": "csv"}, "csv"), ({"metric": "m"}, "together"), ({"wrong": 1}, "wrong"),
-     ({"kind": "other"}, "other"), ({"format": ["json"]}, "json")],
+    [({"format": "csv"}, "header"), ({"format": "raw"}, "raw"), ({"metric": "m"}, "together"),
+     ({"wrong": 1}, "wrong"), ({"kind": "other"}, "other"), ({"format": ["json"]}, "json")],
 )  # fmt: skip
 def test_what_is_not_kept_is_told_with_the_reason(rig: Rig, more: dict[str, Any], why: str) -> None:
     rig.feeding.want([{"log": "bad", "kind": "readings", **more}, {"log": "good"}, {"log": ""}])

@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fogline.config_file import port
+from fogline.errors import UsageError
+from fogline.model.streams import FORMATS, INSIGHT
+
 
 @dataclass(frozen=True, slots=True)
 class StoredTopic:
@@ -22,6 +26,21 @@ class StoredTopic:
     labels: tuple[str, ...] = ()
     prefix: str = ""
     """Before every metric's name."""
+    header: tuple[str, ...] = ()
+    """csv: the names of the columns."""
+
+    def __post_init__(self) -> None:
+        known = [name for name in FORMATS if name != INSIGHT]
+        if self.format not in known:
+            raise UsageError(
+                f"store: topics: the format of {self.topic} is {self.format!r:.80}",
+                f"known: {', '.join(known)}",
+            )
+        if self.format == "csv" and not self.header:
+            raise UsageError(
+                f"store: topics: {self.topic} is csv without the names of its columns",
+                "for example header: [time, device, x]",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +58,7 @@ class StoreConfig:
     metrics: bool = True
     """Whether the site's own metrics are kept."""
     host: str = "127.0.0.1"
-    port: int = 0
+    port: int = port()
     """0: a free one, which stays the same afterwards."""
     announce: str = ""
     """The address as other sites reach it; else that of the host and port."""

@@ -68,4 +68,5 @@ def _readings(job: AgentJob) -> Iterator[dict[str, Any]]:
                 "time": stream.time_field,
                 "metric": stream.metric_field,
                 "value": stream.value_field,
+                "header": stream.header,
             }

@@ -33,7 +33,7 @@ def source_of(declared: Mapping[str, Any]) -> Source:
     fields.pop("log", None)
     if kind not in ("readings", "insights"):
         raise UsageError(f"a log holds readings or insights, not {kind!r:.80}")
-    for name in ("fields", "labels"):
+    for name in ("fields", "labels", "header"):
         if name in fields:
             fields[name] = tuple(fields[name])
     try:

@@ -49,6 +49,12 @@ class StreamSource:
         return self.provider in (MQTT, FABRIC)
 
     @property
+    def header(self) -> tuple[str, ...] | None:
+        """The declared columns of csv; None where the first line of a file names them."""
+        names = self.parameter("header")
+        return None if names is None else tuple(name.strip() for name in str(names).split(","))
+
+    @property
     def question(self) -> Question:
         """What a stream from the storage fabric asks it for."""
         given = dict(self.conditions)

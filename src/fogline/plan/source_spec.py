@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fogline.model.streams import INSIGHT, NUMBER, StreamSource
+from fogline.model.streams import INSIGHT, NUMBER
 from fogline.plan.expressions import Field
 from fogline.plan.operators import Scan
 from fogline.plan.partials import FRACTION
@@ -44,7 +44,8 @@ def stream_options(
         "valueField": stream.value_field,
     }
     options |= {key: value for key, value in named.items() if value}
-    options |= _declared_header(stream, options["format"])
+    if options["format"] == "csv" and stream.header is not None:
+        options["header"] = json.dumps(stream.header)
     if pushed:
         options["filter"] = json.dumps(pushed)
     if scan.sampling and scan.sampling.fraction:
@@ -64,13 +65,6 @@ def _result_options(
 
 def _result_path(name: str) -> str:
     return name if name in ("value", "count") else f"keys.{name}"
-
-
-def _declared_header(stream: StreamSource, form: str) -> dict[str, str]:
-    declared = stream.parameter("header")
-    if form != "csv" or declared is None:
-        return {}
-    return {"header": json.dumps([name.strip() for name in str(declared).split(",")])}
 
 
 def _asked(wanted: Field, column: str) -> dict[str, Any]:

@@ -20,9 +20,10 @@ import pyarrow.json
 from fogline.storage import times
 from fogline.storage.decode import Message, Source, decode, split_lines
 from fogline.storage.errors import BadValue
-from fogline.storage.mapping import SENML, Decoded, Readings
+from fogline.storage.mapping import JSON, NDJSON, Decoded, Readings
 from fogline.storage.values import BATCH, batch, labels_text
 
+_BY_COLUMNS = (JSON, NDJSON)
 _FEW = 16
 _KINDS: dict[type, pa.DataType] = {str: pa.string(), int: pa.float64(), float: pa.float64()}
 _SAMPLES = 8
@@ -33,7 +34,7 @@ _NAME = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:')
 
 def decode_batch(source: Source, messages: Sequence[Message]) -> Decoded:
     """The values of messages; the same as `decode` gives, up to the order of different metrics."""
-    if isinstance(source, Readings) and source.format != SENML and len(messages) >= _FEW:
+    if isinstance(source, Readings) and source.format in _BY_COLUMNS and len(messages) >= _FEW:
         table = _by_columns(source, list(split_lines(source, messages)))
         if table is not None:
             return Decoded(table)

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from fogline.storage import times
+from fogline.storage.errors import BadValue
 from fogline.storage.mapping import (
     NDJSON,
     SENML,
@@ -18,8 +19,10 @@ from fogline.storage.mapping import (
     Readings,
     Rows,
     as_labels,
+    number_in,
     scalar,
 )
+from fogline.storage.payloads import records_of
 
 Message = tuple[str, bytes, int]
 """Topic, payload, arrival in microseconds."""
@@ -31,9 +34,9 @@ def decode(source: Source, messages: Iterable[Message]) -> Decoded:
     rows = Rows()
     for topic, payload, arrival in split_lines(source, messages):
         try:
-            records = list(_records(payload))
-        except (ValueError, RecursionError):
-            rows.rejected["not json"] += 1
+            records = records_of(source, payload)
+        except BadValue as error:
+            rows.rejected[error.message] += 1
             continue
         if isinstance(source, Insights):
             for record in records:
@@ -58,18 +61,6 @@ def split_lines(source: Source, messages: Iterable[Message]) -> Iterable[Message
     ]
 
 
-def _records(payload: bytes) -> Iterator[dict[str, Any]]:
-    text = payload.decode()
-    head, comma, rest = text.partition(",")
-    if comma and head.isdigit():
-        text = rest
-    data = json.loads(text)
-    for record in data if isinstance(data, list) else [data]:
-        if not isinstance(record, dict):
-            raise ValueError("not an object")
-        yield record
-
-
 def _reading(
     source: Readings, record: dict[str, Any], topic: str, arrival: int, rows: Rows
 ) -> None:
@@ -79,12 +70,17 @@ def _reading(
     if source.metric is not None and source.value is not None:
         metric = scalar(record.get(source.metric))
         named = None if metric is None else source.prefix + metric
-        rows.add(named, entity, time, record.get(source.value), labels)
+        rows.add(named, entity, time, _value(source, record, source.value), labels)
         return
     for name in _scalars(source, record) if source.takes_all else source.fields:
-        value = record.get(name)
+        value = _value(source, record, name)
         if value is not None:
             rows.add(source.prefix + name, entity, time, value, labels)
+
+
+def _value(source: Readings, record: dict[str, Any], name: str) -> object:
+    value = record.get(name)
+    return number_in(value) if source.untyped else value
 
 
 def _scalars(source: Readings, record: dict[str, Any]) -> list[str]:

@@ -6,9 +6,11 @@ Decoding never raises for what a message holds: what cannot be a value is counte
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,7 +22,15 @@ from fogline.storage.values import BATCH, LABEL_BYTES, NAME_BYTES, TEXT_BYTES, b
 JSON = "json"
 NDJSON = "ndjson"
 SENML = "senml"
-FORMATS = (JSON, NDJSON, SENML)
+CSV = "csv"
+XML = "xml"
+CBOR = "cbor"
+FORMATS = (JSON, NDJSON, SENML, CSV, XML, CBOR)
+MOST_DEPTH = 128
+"""Levels of a message in xml or cbor, as for the connector."""
+OTHER: Any = object()
+"""Something in a record that is there, but is no value."""
+_NUMERIC = re.compile(r"[0-9.+\-eE ]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +41,7 @@ class Readings:
     Where a record names its metric itself, `metric` and `value` are the fields with name and value
     instead. Without `entity` the topic is the entity, without `time` the arrival is the time. SenML
     needs none of them: the base name is the entity (or what the pack says under the name `entity`),
-    each name a metric; `fields` may pick some.
+    each name a metric; `fields` may pick some. csv needs `header`, the names of its columns.
     """
 
     format: str = JSON
@@ -42,14 +52,22 @@ class Readings:
     value: str | None = None
     labels: tuple[str, ...] = ()
     prefix: str = ""
+    header: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
             raise UsageError(f"readings are {', '.join(FORMATS)}, not {self.format!r:.80}")
+        if self.format == CSV and not self.header:
+            raise UsageError("csv readings need a header, the names of their columns")
         if (self.metric is None) != (self.value is None):
             raise UsageError("metric and value are named together or not at all")
         if self.fields and self.metric is not None:
             raise UsageError("readings have fields, or metric and value, not both")
+
+    @property
+    def untyped(self) -> bool:
+        """Whether all values are texts, and those that look like numbers are meant as numbers."""
+        return self.format in (CSV, XML)
 
     @property
     def takes_all(self) -> bool:
@@ -132,6 +150,20 @@ def split(value: object) -> tuple[float | None, str | None]:
             # What no double can hold is infinite, in whichever way it is written.
             return math.inf if value > 0 else -math.inf, None
     raise BadValue("not a number or a text")
+
+
+def number_in(value: object) -> object:
+    """The number that a text is, as the connector reads it for a numeric column; else the text.
+
+    Decimal notation only, blanks around it allowed, no larger than a double can be.
+    """
+    if not isinstance(value, str) or not _NUMERIC.fullmatch(value):
+        return value
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    return number if math.isfinite(number) else value
 
 
 def as_labels(found: Mapping[str, object]) -> str | None:
