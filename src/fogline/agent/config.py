@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from fogline.agent.store_config import StoreConfig, StoredTopic
+from fogline.agent.store_config import StoreConfig
 from fogline.broker.login import with_login
-from fogline.errors import DataError, UsageError
+from fogline.config_file import Reader, port, read_yaml, within
+from fogline.errors import UsageError
 
 EXAMPLE = """\
 site: north
@@ -31,7 +30,7 @@ class BrokerConfig:
     key: Path | None = None
     host: str = "127.0.0.1"
     """Where the own Mosquitto listens; anything but loopback needs a user and a password."""
-    port: int = 0
+    port: int = port()
     """Port of the own Mosquitto; 0: a free one."""
     sync: bool = False
     """What messages survive once the own Mosquitto has confirmed them: the death of every process,
@@ -85,8 +84,8 @@ class SiteConfig:
     peers: Mapping[str, PeerConfig] = field(default_factory=dict)
     """Other sites whose brokers want a login."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    latitude: float | None = None
-    longitude: float | None = None
+    latitude: float | None = within(-90, 90, None)
+    longitude: float | None = within(-180, 180, None)
     announce: str = ""
     """The broker's address as other sites reach it; else the one that devices get."""
     cores: int = 0
@@ -95,7 +94,7 @@ class SiteConfig:
     engine: str = "local[*]"
     memory: str = "1g"
     trigger_ms: int = 1000
-    http_port: int = 0
+    http_port: int = port()
     """Port of health and metrics on loopback; 0: a free one."""
     metrics_seconds: float = 5.0
     min_free_megabytes: float = 256.0
@@ -114,137 +113,45 @@ class SiteConfig:
 
 def read_config(path: Path) -> SiteConfig:
     """Reads a file; paths in it are relative to it. Raises UsageError with every unknown key."""
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        line = str(error).replace("\n", " ")
-        raise UsageError(f"{path} is not YAML: {line}") from error
-    return parse_config(data, path.parent.resolve(), str(path))
+    return parse_config(read_yaml(path), path.parent.resolve(), str(path))
 
 
 def parse_config(data: Any, base: Path, name: str) -> SiteConfig:
-    values = _mapping(data, name)
-    _refuse_unknown(values, SiteConfig, name)
+    reader = Reader(base, EXAMPLE)
+    values = reader.mapping(data, name)
     if not isinstance(values.get("site"), str) or not values["site"]:
         raise UsageError(f"{name}: 'site' must be the site's name", "for example site: north")
-    given = {key: value for key, value in values.items() if key not in _PARTS}
-    settings = _typed(given, SiteConfig, name, base)
-    return SiteConfig(
-        **{"folder": base / values["site"]} | settings,
-        jobs=tuple(_job(job, base, name) for job in _list(values.get("jobs", []), f"{name}: jobs")),
-        broker=BrokerConfig(
-            **_part(values.get("broker", {}), BrokerConfig, base, f"{name}: broker")
-        ),
-        retention=RetentionConfig(
-            **_part(values.get("retention", {}), RetentionConfig, base, f"{name}: retention")
-        ),
-        store=_store(values.get("store", {}), base, f"{name}: store"),
-        control=ControlConfig(
-            **_part(values.get("control", {}), ControlConfig, base, f"{name}: control")
-        ),
-        peers={
-            peer: PeerConfig(**_part(given, PeerConfig, base, f"{name}: peers: {peer}"))
-            for peer, given in _mapping(values.get("peers", {}), f"{name}: peers").items()
-        },
-        labels={
-            key: str(value)
-            for key, value in _mapping(values.get("labels", {}), f"{name}: labels").items()
-        },
-    )
+    values = {"folder": values["site"], **values}
+    if "jobs" in values:
+        jobs = reader.list(values["jobs"], f"{name}: jobs")
+        values["jobs"] = [_job(job, reader, f"{name}: a job") for job in jobs]
+    if "labels" in values:
+        values["labels"] = reader.labels(values["labels"], f"{name}: labels")
+    if "store" in values:
+        values["store"] = _store(values["store"], reader, f"{name}: store")
+    return reader.make(SiteConfig, values, name)
 
 
-_PARTS = ("jobs", "broker", "retention", "store", "control", "peers", "labels")
-_WANTED = {
-    "int": "a whole number, 0 or more",
-    "float": "a number above 0",
-    "bool": "true or false",
-    "tuple[str, ...]": "a list of texts",
-}
-
-
-def _job(data: Any, base: Path, name: str) -> JobConfig:
-    if isinstance(data, str):
-        data = {"query": data}
-    values = _mapping(data, f"{name}: a job")
-    _refuse_unknown(values, JobConfig, f"{name}: a job")
+def _job(data: Any, reader: Reader, name: str) -> dict[str, Any]:
+    """A job may be its file alone, whose name it then has."""
+    values = reader.mapping({"query": data} if isinstance(data, str) else data, name)
     if not isinstance(values.get("query"), str):
-        raise UsageError(f"{name}: a job needs 'query', its .ins file", "for example - city.ins")
-    query = base / values["query"]
-    job = str(values.get("name", query.stem))
+        raise UsageError(f"{name} needs 'query', its .ins file", "for example - city.ins")
+    job = str(values.get("name", Path(values["query"]).stem))
     if not job or any(sign in job for sign in "/+#\0"):
-        raise UsageError(f"{name}: a job cannot be called {job!r}: it is part of a topic")
-    return JobConfig(job, query)
+        raise UsageError(f"{name} cannot be called {job!r}: it is part of a topic")
+    return {**values, "name": job}
 
 
-def _store(data: Any, base: Path, name: str) -> StoreConfig:
-    values = _mapping(data, name)
-    _refuse_unknown(values, StoreConfig, name)
-    nodes = _mapping(values.get("nodes", {}), f"{name}: nodes")
-    topics = _list(values.get("topics", []), f"{name}: topics")
-    given = {key: value for key, value in values.items() if key not in ("nodes", "topics")}
-    return StoreConfig(
-        **_typed(given, StoreConfig, name, base),
-        nodes={
-            node: _value(url, "str", f"{name}: nodes: {node}", base) for node, url in nodes.items()
-        },
-        topics=tuple(_topic(topic, base, f"{name}: topics") for topic in topics),
-    )
-
-
-def _topic(data: Any, base: Path, name: str) -> StoredTopic:
-    values = _mapping({"topic": data} if isinstance(data, str) else data, name)
-    if not values.get("topic"):
-        raise UsageError(f"{name}: one has no topic", "for example topics: [plant/#]")
-    return StoredTopic(**_part(values, StoredTopic, base, name))
-
-
-def _part(data: Any, kind: type, base: Path, name: str) -> dict[str, Any]:
-    values = _mapping(data, name)
-    _refuse_unknown(values, kind, name)
-    return _typed(values, kind, name, base)
-
-
-def _typed(values: dict[str, Any], kind: type, name: str, base: Path) -> dict[str, Any]:
-    types = {f.name: str(f.type) for f in fields(kind)}
-    return {key: _value(value, types[key], f"{name}: {key}", base) for key, value in values.items()}
-
-
-def _value(value: Any, kind: str, name: str, base: Path) -> Any:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if "Path" in kind and isinstance(value, str):
-        return base / value
-    if kind.startswith("str") and isinstance(value, str):
-        return value
-    if kind == "int" and isinstance(value, int) and number and value >= 0:
-        return value
-    if kind == "float" and number and value > 0:
-        return float(value)
-    if kind == "float | None" and number:
-        return float(value)
-    if kind == "bool" and isinstance(value, bool):
-        return value
-    if kind == "tuple[str, ...]" and isinstance(value, list):
-        return tuple(_value(item, "str", name, base) for item in value)
-    wanted = _WANTED.get(kind, "a text")
-    raise UsageError(f"{name} is {value!r}, not {wanted}")
-
-
-def _mapping(data: Any, name: str) -> dict[str, Any]:
-    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        raise UsageError(f"{name}: expected names and values", f"for example:\n{EXAMPLE}")
-    return data
-
-
-def _list(data: Any, name: str) -> list[Any]:
-    if not isinstance(data, list):
-        raise UsageError(f"{name} must be a list", "for example jobs: [city.ins]")
-    return data
-
-
-def _refuse_unknown(values: dict[str, Any], kind: type, name: str) -> None:
-    known = [f.name for f in fields(kind)]
-    unknown = [key for key in values if key not in known]
-    if unknown:
-        raise UsageError(f"{name}: unknown {', '.join(unknown)}", f"known: {', '.join(known)}")
+def _store(data: Any, reader: Reader, name: str) -> dict[str, Any]:
+    """A topic may be its name alone."""
+    values = reader.mapping(data, name)
+    if "topics" not in values:
+        return values
+    topics = [
+        {"topic": topic} if isinstance(topic, str) else reader.mapping(topic, f"{name}: topics")
+        for topic in reader.list(values["topics"], f"{name}: topics")
+    ]
+    if not all(topic.get("topic") for topic in topics):
+        raise UsageError(f"{name}: topics: one has no topic", "for example topics: [plant/#]")
+    return {**values, "topics": topics}
