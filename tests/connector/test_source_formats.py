@@ -311,6 +311,31 @@ def test_times(batch: Callable, tmp_path: Path, written: str, expected: int | No
     assert (rows[0]["_error"] is None) == (expected is not None)
 
 
+def test_times_of_any_number_of_digits(batch: Callable, tmp_path: Path) -> None:
+    """Seconds, milliseconds or microseconds, by their size; digits are read several at a time."""
+    numbers = [int("9876543210123456789"[:n]) for n in range(1, 20)]
+    numbers += [10**n + k for n in range(1, 19) for k in (-1, 0, 1)]
+    rows = batch(write(tmp_path, *(f'{{"t": {n}}}' for n in numbers)), "json", "_error", time="t")
+    assert [row["_time"] for row in rows] == [_micros(n) for n in numbers]
+
+
+def test_what_is_no_digit_in_a_time(batch: Callable, tmp_path: Path) -> None:
+    good = "1735689600123"
+    signs = "/:;@a\u00b9\u0663 -"
+    broken = [good[:at] + sign + good[at + 1 :] for at in range(13) for sign in signs]
+    lines = (json.dumps({"t": text}, ensure_ascii=False) for text in [good, *broken])
+    rows = batch(write(tmp_path, *lines), "json", "_error", time="t")
+    assert rows[0]["_time"] == 1_735_689_600_123_000
+    blank_ends = {f" {good[1:]}", f"{good[:-1]} "}
+    for text, row in zip(broken, rows[1:], strict=True):
+        assert (row["_time"] is None) == (text not in blank_ends), text
+
+
+def _micros(number: int) -> int | None:
+    unit = 1 if number >= 10**14 else 1_000 if number >= 10**11 else 1_000_000
+    return number * unit if number * unit < micros("9999-01-01T00:00:00") else None
+
+
 def test_time_is_arrival_where_nothing_else_is_known(batch: Callable, tmp_path: Path) -> None:
     before = datetime.now(UTC).timestamp()
     row = batch(write(tmp_path, "{}"), "json", "")[0]

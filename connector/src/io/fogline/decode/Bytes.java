@@ -1,5 +1,8 @@
 package io.fogline.decode;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteOrder;
 import java.util.Arrays;
 import org.apache.spark.unsafe.Platform;
 
@@ -8,6 +11,8 @@ public final class Bytes {
     private static final long ONES = 0x0101010101010101L;
     private static final long HIGHS = 0x8080808080808080L;
 
+    private static final VarHandle WORD = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+
     private Bytes() {}
 
     /** The first index of {@code value} in {@code bytes[from, to)}, or -1; eight bytes a step. */
@@ -15,9 +20,10 @@ public final class Bytes {
         long pattern = (value & 0xffL) * ONES;
         int i = from;
         for (; i + 8 <= to; i += 8) {
-            long word = Platform.getLong(bytes, Platform.BYTE_ARRAY_OFFSET + i) ^ pattern;
-            if (((word - ONES) & ~word & HIGHS) != 0) {
-                break;
+            long word = (long) WORD.get(bytes, i) ^ pattern;
+            long found = (word - ONES) & ~word & HIGHS;
+            if (found != 0) {
+                return i + (Long.numberOfTrailingZeros(found) >>> 3);
             }
         }
         for (; i < to; i++) {

@@ -19,6 +19,9 @@ final class JsonOutline {
     private final int[] leads = new int[MAX_MEMBERS + 1];
     private final int[] lengths = new int[MAX_MEMBERS + 1];
     private final int[] slots = new int[MAX_MEMBERS];
+    /** The first and the last eight bytes of a lead of 8 to 16. */
+    private final long[] firsts = new long[MAX_MEMBERS + 1];
+    private final long[] lasts = new long[MAX_MEMBERS + 1];
     private byte[] text = new byte[256];
     private int used;
     /** Values in the outline; the last lead, behind them all, closes the object. 0: no outline. */
@@ -48,7 +51,14 @@ final class JsonOutline {
 
     private int behindLead(byte[] bytes, int at, int to, int member) {
         int length = lengths[member];
-        return at + length <= to && Words.equal(bytes, at, text, leads[member], length) ? at + length : -1;
+        if (at + length > to) {
+            return -1;
+        }
+        if (length < 8 || length > 16) {
+            return Words.equal(bytes, at, text, leads[member], length) ? at + length : -1;
+        }
+        boolean same = Words.word(bytes, at) == firsts[member] && Words.word(bytes, at + length - 8) == lasts[member];
+        return same ? at + length : -1;
     }
 
     /** The end of the value; -1 where it is not a plain one. */
@@ -113,6 +123,10 @@ final class JsonOutline {
         System.arraycopy(bytes, from, text, used, length);
         leads[member] = used;
         lengths[member] = length;
+        if (length >= 8) {
+            firsts[member] = Words.word(text, used);
+            lasts[member] = Words.word(text, used + length - 8);
+        }
         used += length;
         return true;
     }

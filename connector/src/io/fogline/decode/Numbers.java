@@ -71,6 +71,9 @@ public final class Numbers {
         if (length == 0 || length > 18) {
             return -1;
         }
+        if (length >= 8 && length <= 16) {
+            return Words.digits(bytes, offset, length);
+        }
         long value = 0;
         int odd = 0;
         for (int i = offset; i < offset + length; i++) {

@@ -16,6 +16,8 @@ final class Words {
     /** Lifts everything above nine into the high bit. */
     private static final long ABOVE_NINE = 0x76 * ONES;
 
+    private static final long[] POWERS = {1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000};
+
     private Words() {}
 
     static boolean equal(byte[] left, int leftAt, byte[] right, int rightAt, int length) {
@@ -94,6 +96,27 @@ final class Words {
         return (digits + ABOVE_NINE | digits) & HIGHS;
     }
 
+    /** The value of 8 to 16 digits and nothing else, -1 for any other text. */
+    static long digits(byte[] bytes, int from, int length) {
+        long high = word(bytes, from) ^ ZEROS;
+        long low = word(bytes, from + length - 8) ^ ZEROS;
+        if (((high + ABOVE_NINE | high | low + ABOVE_NINE | low) & HIGHS) != 0) {
+            return -1;
+        }
+        int twice = 16 - length;
+        if (twice == 8) {
+            return eight(high);
+        }
+        return eight(high) * POWERS[8 - twice] + eight(low >>> 8 * twice << 8 * twice);
+    }
+
+    /** Eight digits, the first in the lowest byte: pairs, then fours, then all. */
+    private static long eight(long digits) {
+        long pairs = digits * 10 + (digits >>> 8) & 0x00ff00ff00ff00ffL;
+        long fours = pairs * 100 + (pairs >>> 16) & 0x0000ffff0000ffffL;
+        return (fours * 10_000 + (fours >>> 32)) & 0xffffffffL;
+    }
+
     private static int digitsEnd(byte[] bytes, int from) {
         for (int i = from; i + 8 <= bytes.length; i += 8) {
             long other = notDigits(word(bytes, i));
@@ -104,7 +127,7 @@ final class Words {
         return -1;
     }
 
-    private static long word(byte[] bytes, int at) {
+    static long word(byte[] bytes, int at) {
         return (long) WORD.get(bytes, at);
     }
 }

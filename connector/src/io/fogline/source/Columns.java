@@ -5,7 +5,6 @@ import io.fogline.decode.Layout;
 import io.fogline.decode.Numbers;
 import io.fogline.decode.Record;
 import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -14,27 +13,26 @@ import java.util.List;
  * than that. What cannot be read as the column's type is null.
  */
 final class Columns {
-    private static final byte UNKNOWN = 0;
-    private static final byte ABSENT = 1;
-    private static final byte PRESENT = 2;
     private static final byte[] TRUE = "true".getBytes(StandardCharsets.US_ASCII);
     private static final byte[] FALSE = "false".getBytes(StandardCharsets.US_ASCII);
 
     private final Layout layout;
     private final Field.Type[] types;
-    private final byte[] states;
+    /** The turn of the record that a column was last looked at for; negative where it has no value. */
+    private final long[] looked;
     private final long[] bits;
     private final byte[][] texts;
     private final int[] offsets;
     private final int[] lengths;
     private Record record;
+    private long turn;
     private long time;
 
     Columns(Layout layout, List<Field> fields) {
         this.layout = layout;
         int count = fields.size();
         types = fields.stream().map(Field::type).toArray(Field.Type[]::new);
-        states = new byte[count];
+        looked = new long[count];
         bits = new long[count];
         texts = new byte[count][];
         offsets = new int[count];
@@ -44,7 +42,7 @@ final class Columns {
     void load(Record record, long time) {
         this.record = record;
         this.time = time;
-        Arrays.fill(states, UNKNOWN);
+        turn++;
     }
 
     /** The event time of the record, in microseconds. */
@@ -53,12 +51,17 @@ final class Columns {
     }
 
     boolean isNull(int column) {
-        if (states[column] == UNKNOWN) {
-            int slot = layout.slot(record, column);
-            boolean present = slot >= 0 && convert(column, slot);
-            states[column] = present ? PRESENT : ABSENT;
+        long last = looked[column];
+        if (last == turn) {
+            return false;
         }
-        return states[column] == ABSENT;
+        if (last == -turn) {
+            return true;
+        }
+        int slot = layout.slot(record, column);
+        boolean present = slot >= 0 && convert(column, slot);
+        looked[column] = present ? turn : -turn;
+        return !present;
     }
 
     /** The value of a column that is not null; the same holds for the other getters. */

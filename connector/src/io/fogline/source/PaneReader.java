@@ -20,7 +20,11 @@ final class PaneReader implements PartitionReader<InternalRow> {
     private final PaneSpec spec;
     private final PaneKeys[] tables;
     private final PaneSpec.Slot[] slots;
+    private final PaneSpec.Input[][] inputsOf;
     private final double[][] values;
+    private long paneFrom;
+    private long paneTo;
+    private long pane;
     private List<InternalRow> rows;
     private int next;
 
@@ -31,10 +35,12 @@ final class PaneReader implements PartitionReader<InternalRow> {
         spec = PaneSpec.parse(options.panes(), options.fields());
         slots = spec.slots().toArray(PaneSpec.Slot[]::new);
         tables = new PaneKeys[spec.channels().size()];
+        inputsOf = new PaneSpec.Input[tables.length][];
         values = new double[tables.length][];
         int inputs = spec.channels().stream().mapToInt(channel -> channel.inputs().size()).max().orElse(0);
         for (int i = 0; i < tables.length; i++) {
             tables[i] = new PaneKeys(spec.channels().get(i).keys());
+            inputsOf[i] = spec.channels().get(i).inputs().toArray(PaneSpec.Input[]::new);
             values[i] = new double[inputs];
         }
     }
@@ -79,11 +85,13 @@ final class PaneReader implements PartitionReader<InternalRow> {
 
     private void add(Columns columns) {
         long micros = columns.time();
-        long pane = Math.floorDiv(micros, spec.paneMs() * 1000) * spec.paneMs();
+        if (micros < paneFrom || micros >= paneTo) {
+            enter(micros);
+        }
         double time = micros / 1000.0;
         for (int i = 0; i < tables.length; i++) {
             double[] inputs = values[i];
-            if (load(columns, spec.channels().get(i), inputs)) {
+            if (load(columns, inputsOf[i], inputs)) {
                 PaneCell cell = tables[i].entry(columns).cell(spec, pane);
                 cell.newest = Math.max(cell.newest, micros);
                 for (PaneSpec.Slot slot : slots) {
@@ -93,12 +101,19 @@ final class PaneReader implements PartitionReader<InternalRow> {
         }
     }
 
-    private static boolean load(Columns columns, PaneSpec.Channel channel, double[] into) {
+    /** Records of one time come together: the pane is computed once for many. */
+    private void enter(long micros) {
+        long length = spec.paneMs() * 1000;
+        paneFrom = Math.floorDiv(micros, length) * length;
+        paneTo = paneFrom + length;
+        pane = paneFrom / 1000;
+    }
+
+    private static boolean load(Columns columns, PaneSpec.Input[] inputs, double[] into) {
         boolean any = false;
-        List<PaneSpec.Input> inputs = channel.inputs();
-        Arrays.fill(into, Double.NaN);
-        for (int i = 0; i < inputs.size(); i++) {
-            PaneSpec.Input input = inputs.get(i);
+        for (int i = 0; i < inputs.length; i++) {
+            PaneSpec.Input input = inputs[i];
+            into[i] = Double.NaN;
             if (input != null && !columns.isNull(input.column())
                     && (input.when() == null || input.when().test(columns) == Filter.TRUE)) {
                 into[i] = input.text() ? 1 : columns.doubleAt(input.column());
