@@ -133,6 +133,13 @@ def test_a_child_is_told_tells_and_ends(child: Child) -> None:
     assert not process.is_running()
 
 
+def test_what_a_child_tells_is_heard_at_once(child: Child) -> None:
+    told: list[str] = []
+    child._heard = lambda: told.append(child.status["state"])
+    wait_for(lambda: running(child) and told, 20, "running child")
+    assert told == ["running"]
+
+
 def test_a_child_that_dies_is_started_again(child: Child) -> None:
     wait_for(lambda: running(child), 20, "running child")
     first = child.pid

@@ -10,7 +10,7 @@ import pytest
 
 from fogline.broker import BrokerTimeoutError, Message, Ticket
 from fogline.control import ControlError, NoAnswerError, topics
-from fogline.control.calls import Calls
+from fogline.control.calls import Ask, Calls
 from fogline.control.envelope import Answer, Request
 from fogline.control.worker import (
     MOST_REMEMBERED,
@@ -32,6 +32,8 @@ class Line:
         self.connected = connected
         self.full = False
         self.sent: list[Message] = []
+        self.published = 0
+        """How often; each time wakes the thread of the network."""
 
     @property
     def problem(self) -> str:
@@ -41,6 +43,7 @@ class Line:
         if self.full:
             raise BrokerTimeoutError("no room")
         self.sent += messages
+        self.published += 1
         return Ticket(0)
 
     @property
@@ -79,6 +82,41 @@ def test_no_room_fails_at_once() -> None:
     error = made(line).send("x", "op", {}, SECONDS).exception(0)
     assert isinstance(error, ControlError)
     assert "no room" in str(error)
+
+
+def test_many_requests_are_on_their_way_at_once_and_answered_one_by_one() -> None:
+    line = Line()
+    calls = made(line)
+    futures = calls.send_all([Ask(f"to/{n}", "op", {"n": n}) for n in range(300)], SECONDS)
+    assert line.published == 1
+    assert [message.topic for message in line.sent] == [f"to/{n}" for n in range(300)]
+    for request in reversed(line.requests):
+        calls.answered(Answer(request.id, body=request.body).encode())
+    assert [future.result(0)["n"] for future in futures] == list(range(300))
+    assert calls.send_all([], SECONDS) == []
+    assert line.published == 1
+
+
+def test_of_many_requests_only_those_fail_that_cannot_be_sent() -> None:
+    line = Line()
+    huge, broken = {"x": "x" * (9 << 20)}, {"x": object()}
+    bodies = [{}, huge, {}, broken, {}]
+    futures = made(line).send_all([Ask("x", "op", body) for body in bodies], SECONDS)
+    assert [isinstance(f.exception(0), ControlError) if f.done() else None for f in futures] == [
+        *(None, True, None, True, None)
+    ]
+    assert len(line.sent) == 3
+
+
+def test_without_room_all_of_many_fail_at_once() -> None:
+    line = Line()
+    line.full = True
+    calls = made(line)
+    for future in calls.send_all([Ask("x", "op", {})] * 3, SECONDS):
+        assert "no room" in str(future.exception(0))
+    line.full = False
+    calls.connected()
+    assert not line.sent
 
 
 def test_deadlines_pass_in_their_own_order() -> None:

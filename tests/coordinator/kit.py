@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -127,6 +127,11 @@ class FakeControl:
             future.set_result({})
         self.on_change()
         return future
+
+    def send_all(
+        self, asks: Sequence[tuple[str, str, dict[str, Any]]], timeout: float
+    ) -> list[Future[dict[str, Any]]]:
+        return [self.send(node, op, body, timeout) for node, op, body in asks]
 
     def _obey(self, node: str, op: str, items: list[Assignment], names: tuple[str, ...]) -> None:
         jobs = self._jobs[node]

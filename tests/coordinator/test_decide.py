@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from fogline.coordinator.answers import absorb
 from fogline.coordinator.decide import decide, replay
 from fogline.coordinator.state import (
@@ -26,6 +29,7 @@ from fogline.model.jobs import Assignment, Steps
 from fogline.model.nodes import GONE, ONLINE, SILENT, SITE, Node, NodeView, Observed
 
 ORDER = Order.of({"down": ["up"], "up": []})
+outcomes = st.sampled_from([DONE, REFUSED, LOST])
 
 
 def want(**nodes: str) -> dict[str, Wanted]:
@@ -122,6 +126,22 @@ def test_an_answer_to_another_command_changes_nothing() -> None:
     command, memory = first(want(down="a"), see())
     assert absorb(memory, Answer(command.id + 1, "a", 1.0, DONE)) is memory
     assert absorb(memory, Answer(command.id, "b", 1.0, DONE)) is memory
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(-1, 1), outcomes), max_size=12))
+def test_many_answers_are_like_one_after_the_other(answered: list[tuple[str, int, str]]) -> None:
+    views = {name: NodeView(Node(name, SITE), ONLINE, 0.0) for name in "abcd"}
+    order = Order.of({f"{name}{n}": [] for name in "abcd" for n in range(2)})
+    commands, memory = decide(want(**{j: j[0] for j in order.ours}), views, order, Memory(7), 0.0)
+    ids = {command.node: command.id for command in commands}
+    answers = [
+        Answer(ids[node] + off, node, 1.0 + at, outcome, "why")
+        for at, (node, off, outcome) in enumerate(answered)
+    ]
+    single = memory
+    for answer in answers:
+        single = absorb(single, answer)
+    assert absorb(memory, *answers) == single
 
 
 def test_who_is_to_blame_for_a_refusal_is_found_out() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fogline.gateway.files import JobFiles
 from fogline.gateway.inputs import Input
 from fogline.gateway.job import Job
 from fogline.gateway.ledger import Told
@@ -45,7 +46,7 @@ class Bench:
 
     def open(self) -> Job:
         source = Input(self.logs.folder("in/x"), journal=False)
-        self.job = Job(self.told, ("d/+",), source, self.logs, self.root / "state.json")
+        self.job = Job(self.told, ("d/+",), source, JobFiles(self.root, self.logs))
         return self.job
 
     def crash(self) -> None:
@@ -211,7 +212,7 @@ def test_parameters_count_from_where_they_were_given(bench: Bench) -> None:
 
 
 def test_new_parameters_are_taken_over_with_the_next_message(bench: Bench) -> None:
-    state = bench.root / "state.json"
+    state = bench.root / "state" / "j.json"
     bench.job.update(assignment(parameters={"window": 3}))
     settle(bench)
     assert not state.exists()
@@ -225,7 +226,7 @@ def test_a_job_that_has_seen_nothing_has_no_files(bench: Bench) -> None:
     settle(bench)
     bench.job.close()
     assert bench.logs.topics() == ["in/x"]
-    assert not (bench.root / "state.json").exists()
+    assert not (bench.root / "state" / "j.json").exists()
     bench.open()
 
 

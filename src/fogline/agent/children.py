@@ -30,14 +30,21 @@ class Child:
     """One process. `keep_running` is called again and again by one thread that lives on."""
 
     def __init__(
-        self, name: str, module: str, config: Callable[[], dict[str, Any]], folder: Path
+        self,
+        name: str,
+        module: str,
+        config: Callable[[], dict[str, Any]],
+        folder: Path,
+        heard: Callable[[], None] = lambda: None,
     ) -> None:
-        """What it says on standard error is in `<folder>/<name>.log`."""
+        """What it says on standard error is in `<folder>/<name>.log`. `heard` is called, by a
+        thread of the child, whenever there is another status."""
         self.name = name
         self.status: dict[str, Any] = {}
         self.restarts = -1
         self._module = module
         self._config = config
+        self._heard = heard
         self._log = folder / f"{name}.log"
         self._process: subprocess.Popen[str] | None = None
         self._pause = _FIRST_PAUSE
@@ -94,6 +101,7 @@ class Child:
                 told = json.loads(line)
                 if process is self._process and isinstance(told, dict):
                     self.status = told
+                    self._heard()
 
     def update(self) -> None:
         """Tells a running process what is wanted now; it goes on without being started anew."""

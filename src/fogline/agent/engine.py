@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,8 @@ _TICK_SECONDS = 0.5
 _TICK_SHARE = 5
 """A tick takes about one in so many parts of the time, however many jobs there are."""
 _LONGEST_WAIT = 3.0
-_STARTING_SECONDS = 0.1
+_STARTING_EACH, _STARTING_LONGEST = 0.01, 0.1
+"""How often jobs that start are looked at besides, by their number: somebody waits for them."""
 _STARTING = "starting"
 _ADAPTIVE_SOURCE = 2
 """The one who writes logs from this process; any number but 0 will do."""
@@ -46,6 +47,8 @@ class Engine:
         self._logs = SiteLog(Path(config["logs"]), min_free_bytes=config["min_free_bytes"])
         self._writers: dict[str, LogWriter] = {}
         self._jobs: dict[str, EngineJob] = {}
+        self._due = 0.0
+        """When all jobs are to be looked after again."""
 
     def run(self, parent: Parent) -> None:
         from fogline.spark.session import engine_alive, open_session
@@ -61,8 +64,7 @@ class Engine:
             while not parent.gone.is_set():
                 if (config := parent.changed()) is not None:
                     self._reconcile(config, place)
-                took = self._tick(parent.gone)
-                parent.wait(self._pause(took))
+                parent.wait(self._turn(parent.gone))
             for job in self._jobs.values():
                 job.stop()
             spark.stop()
@@ -83,25 +85,35 @@ class Engine:
                 self._jobs[name].assign(assignment, package)
             else:
                 self._jobs[name] = EngineJob(place, assignment, package)
+        self._tell()
 
-    def _tick(self, gone: threading.Event) -> float:
-        """Looks after every job; returns how long that took."""
+    def _turn(self, gone: threading.Event) -> float:
+        """Looks after the jobs that start and, when it is time, the others; returns how long there
+        is nothing to do."""
+        self._tick(self._starting(), gone)
+        if time.monotonic() >= self._due:
+            took = self._tick(self._jobs.values(), gone)
+            self._tell()
+            pause = min(max(_TICK_SECONDS, took * _TICK_SHARE), _LONGEST_WAIT)
+            self._due = time.monotonic() + pause
+        left = max(self._due - time.monotonic(), 0.0)
+        starting = len(self._starting())
+        return min(left, _STARTING_EACH * starting, _STARTING_LONGEST) if starting else left
+
+    def _starting(self) -> list[EngineJob]:
+        return [job for job in self._jobs.values() if job.status.state == _STARTING]
+
+    def _tick(self, jobs: Iterable[EngineJob], gone: threading.Event) -> float:
+        """Looks after these jobs; returns how long that took."""
         begun = time.monotonic()
-        for job in sorted(self._jobs.values(), key=lambda job: job.status.state != _STARTING):
+        for job in jobs:
             before = job.status.state
             job.tick()
             if gone.is_set():
                 break
             if job.status.state != before or time.monotonic() - begun > _TICK_SECONDS:
                 self._tell()  # somebody waits for it, or all of them take a while
-        self._tell()
         return time.monotonic() - begun
-
-    def _pause(self, took: float) -> float:
-        """Short while something starts, long when looking at all jobs takes long."""
-        if any(job.status.state == _STARTING for job in self._jobs.values()):
-            return _STARTING_SECONDS
-        return min(max(_TICK_SECONDS, took * _TICK_SHARE), _LONGEST_WAIT)
 
     def _tell(self) -> None:
         statuses = [job.status for job in self._jobs.values()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,14 @@ class AgentJob:
     @property
     def name(self) -> str:
         return self.assignment.job
+
+    @cached_property
+    def version(self) -> str:
+        return self.assignment.version
+
+    @cached_property
+    def run(self) -> str:
+        return self.assignment.run
 
     @property
     def running(self) -> bool:

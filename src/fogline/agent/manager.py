@@ -127,14 +127,14 @@ class Manager:
         for job in self._site.jobs.current():
             more = {"local": True} if job.local else {}
             if not job.assignment.running:
-                state = Observed(job.name, job.assignment.version, "stopped", more=more)
+                state = Observed(job.name, job.version, "stopped", more=more)
             elif not job.computes:
-                state = Observed(job.name, job.assignment.version, _RUNNING, more=more)
+                state = Observed(job.name, job.version, _RUNNING, more=more)
             else:
                 engine = told.get(job.name)
-                if engine is not None and engine["run"] != job.assignment.run:
+                if engine is not None and engine["run"] != job.run:
                     engine = None  # it is still about what was wanted before
-                state = _observed(job.name, job.assignment.version, engine, more)
+                state = _observed(job.name, job.version, engine, more)
             found.append(state)
         for name, problem in self._site.jobs.problems.items():
             found.append(Observed(name, "", "failed", problem))

@@ -50,8 +50,12 @@ class Site:
         self.packages = Packages(self.folder)
         self.broker = SiteBroker(config.broker, self.folder, config.min_free_bytes)
         self._told = Told(config, self.jobs, self.broker, self.packages)
+        self._woken = threading.Event()
+        """The engine has told something: somebody may wait for it."""
         self._ingest = Child("ingest", "fogline.agent.ingest", self._told.ingest, self.folder)
-        self._engine = Child("engine", "fogline.agent.engine", self._told.engine, self.folder)
+        self._engine = Child(
+            "engine", "fogline.agent.engine", self._told.engine, self.folder, self._woken.set
+        )
         self._publish = Child("publish", "fogline.agent.publish", self._told.publish, self.folder)
         self._store = Child("store", "fogline.fabric.process", self._told.store, self.folder)
         self._children = [self._ingest, self._publish]
@@ -103,8 +107,9 @@ class Site:
 
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
+            self._woken.clear()
             self.tick()
-            stop.wait(_TICK_SECONDS)
+            self._woken.wait(_TICK_SECONDS)
 
     def tick(self) -> None:
         """Starts what has died, reports, and removes what is no longer needed."""

@@ -11,10 +11,10 @@ import heapq
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fogline.broker import Message
 from fogline.control.connection import Connection
@@ -27,13 +27,20 @@ Body = dict[str, Any]
 LONGEST_WAIT = 3600.0
 
 
+class Ask(NamedTuple):
+    """What is asked, and on which topic."""
+
+    topic: str
+    op: str
+    body: Mapping[str, Any]
+
+
 @dataclass(slots=True, eq=False)
 class _Call:
     what: str
     timeout: float
     message: Message
     future: Future[Body]
-    sent: bool = False
     due: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -49,6 +56,8 @@ class Calls:
         self._answers = answers
         self._connection = connection
         self._open: dict[str, _Call] = {}
+        self._unsent: dict[str, _Call] = {}
+        """Of these, what waits for a connection."""
         self._dues: list[tuple[float, str]] = []
         self._changed = threading.Condition()
         self._closed = False
@@ -56,26 +65,18 @@ class Calls:
 
     def send(self, topic: str, op: str, body: Mapping[str, Any], timeout: float) -> Future[Body]:
         """Never waits long. What cannot be sent fails the future, nothing is raised."""
-        future: Future[Body] = Future()
-        future.set_running_or_notify_cancel()
-        id = uuid.uuid4().hex
-        try:
-            request = Request(id, op, body, time.time() + timeout, self._answers)
-            message = Message(topic, request.encode())
-            self._add(id, _Call(f"{op!r} on {topic}", timeout, message, future))
-        except FoglineError as error:
-            future.set_exception(_as_control_error(error))
-            return future
+        return self.send_all([Ask(topic, op, body)], timeout)[0]
+
+    def send_all(self, asks: Iterable[Ask], timeout: float) -> list[Future[Body]]:
+        """Like `send` for each of them, but on their way all at once."""
+        futures = [self._add(ask, timeout) for ask in asks]
         if self._connection.connected:
-            self._dispatch(id)
-        return future
+            self._dispatch()
+        return futures
 
     def connected(self) -> None:
         """Sends what was waiting for a connection."""
-        with self._changed:
-            waiting = [id for id, call in self._open.items() if not call.sent]
-        for id in waiting:
-            self._dispatch(id)
+        self._dispatch()
 
     def answered(self, payload: bytes) -> None:
         """An answer that nobody waits for, or no longer, is ignored."""
@@ -98,11 +99,23 @@ class Calls:
         for id in ids:
             self._fail(id, ControlError("closed before the answer came"))
 
-    def _add(self, id: str, call: _Call) -> None:
+    def _add(self, ask: Ask, timeout: float) -> Future[Body]:
+        future: Future[Body] = Future()
+        future.set_running_or_notify_cancel()
+        id = uuid.uuid4().hex
+        try:
+            request = Request(id, ask.op, ask.body, time.time() + timeout, self._answers)
+            message = Message(ask.topic, request.encode())
+            self._keep(id, _Call(f"{ask.op!r} on {ask.topic}", timeout, message, future))
+        except FoglineError as error:
+            future.set_exception(_as_control_error(error))
+        return future
+
+    def _keep(self, id: str, call: _Call) -> None:
         with self._changed:
             if self._closed:
                 raise ControlError("nothing can be asked after closing")
-            self._open[id] = call
+            self._open[id] = self._unsent[id] = call
             heapq.heappush(self._dues, (call.due, id))
             if self._dues[0][1] == id:
                 self._changed.notify_all()
@@ -112,19 +125,20 @@ class Calls:
                 )
                 self._thread.start()
 
-    def _dispatch(self, id: str) -> None:
+    def _dispatch(self) -> None:
         with self._changed:
-            call = self._open.get(id)
-            if call is None or call.sent:
-                return
-            call.sent = True
+            calls, self._unsent = self._unsent, {}
+        if not calls:
+            return
         try:
-            self._connection.publish(call.message)
+            self._connection.publish(*(call.message for call in calls.values()))
         except FoglineError as error:
-            self._fail(id, _as_control_error(error))
+            for id in calls:
+                self._fail(id, _as_control_error(error))
 
     def _take(self, id: str) -> _Call | None:
         with self._changed:
+            self._unsent.pop(id, None)
             return self._open.pop(id, None)
 
     def _fail(self, id: str, error: ControlError) -> None:

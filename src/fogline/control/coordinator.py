@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Self
 
 from fogline.broker import BrokerError, Message
 from fogline.control import topics
-from fogline.control.calls import Body
+from fogline.control.calls import Ask, Body
 from fogline.control.connection import ControlOptions, Hooks
 from fogline.control.errors import ControlError
 from fogline.control.peer import Asked, Peer
@@ -18,7 +18,10 @@ from fogline.control.registry import Registry
 from fogline.control.rivals import new_instance
 from fogline.control.worker import Operation
 from fogline.errors import DataError
-from fogline.model.nodes import NodeView
+from fogline.model.nodes import NodeView, is_name
+
+NodeAsk = tuple[str, str, Mapping[str, Any]]
+"""A node, an operation and its body."""
 
 
 class ControlClient:
@@ -84,13 +87,14 @@ class ControlClient:
         Does not wait and raises nothing. While the broker is away the request waits for it. One
         that is sent while the node is away is lost: it fails at its deadline.
         """
-        try:
-            topic = topics.do(node)
-        except DataError as error:
-            failed: Future[Body] = Future()
-            failed.set_exception(ControlError(error.message, error.hint))
-            return failed
-        return self._peer.ask(topic, op, body, timeout)
+        return self.send_all([(node, op, body)], timeout)[0]
+
+    def send_all(self, asks: Sequence[NodeAsk], timeout: float) -> list[Future[Body]]:
+        """Like `send` for each of them, but on their way all at once."""
+        wrong = {node for node, _, _ in asks if not is_name(node)}
+        good = [Ask(topics.do(node), op, body) for node, op, body in asks if node not in wrong]
+        sent = iter(self._peer.ask_all(good, timeout))
+        return [_no_node(node) if node in wrong else next(sent) for node, _, _ in asks]
 
     def forget(self, name: str) -> None:
         """Clears what the broker keeps of a node. One that is there announces itself again.
@@ -132,3 +136,9 @@ class ControlClient:
         self._news, self._seen = False, seen
         if news:
             self._on_change()
+
+
+def _no_node(name: str) -> Future[Body]:
+    failed: Future[Body] = Future()
+    failed.set_exception(ControlError(f"no node can be called {name[:100]!r}"))
+    return failed

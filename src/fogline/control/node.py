@@ -79,10 +79,10 @@ class ControlledNodes:
         self._peer.start()
         self._rhythm.start()
 
-    def tell(self, name: str) -> None:
-        """The status of this node is different: it is told at once. Calls in quick succession
+    def tell(self, *names: str) -> None:
+        """The status of these nodes is different: it is told at once. Calls in quick succession
         count as one."""
-        self._rhythm.hurry(self._presences[name].news)
+        self._rhythm.hurry(*(self._presences[name].news for name in names))
 
     def announce(self) -> None:
         """What describes the nodes is different: their births are told anew, at once."""

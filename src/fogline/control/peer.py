@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 from fogline.broker import BrokerError, Message, Options, Ticket
 from fogline.control import topics
-from fogline.control.calls import Body, Calls
+from fogline.control.calls import Ask, Body, Calls
 from fogline.control.connection import CLOSE_SECONDS, Connection, Hooks
 from fogline.control.worker import Operations, Worker
 
@@ -75,6 +75,9 @@ class Peer:
 
     def ask(self, topic: str, op: str, body: Mapping[str, Any], timeout: float) -> Future[Body]:
         return self._calls.send(topic, op, body, timeout)
+
+    def ask_all(self, asks: Iterable[Ask], timeout: float) -> list[Future[Body]]:
+        return self._calls.send_all(asks, timeout)
 
     def close(self, last_words: Sequence[Message] = ()) -> None:
         """Ends everything; the last words are confirmed before, if the broker is there."""

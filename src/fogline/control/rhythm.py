@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-SHORTEST_PAUSE = 0.1
+SHORTEST_PAUSE = 0.02
 STOP_SECONDS = 2.0
 
 _log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class Beat:
     """Why it failed the last time; empty when it did not."""
 
     def hurry(self, now: float) -> None:
-        """As soon as possible, but ten times a second at most, however often this is called."""
+        """As soon as possible, but fifty times a second at most, however often this is called."""
         self.due = min(self.due, max(now, self.last + SHORTEST_PAUSE))
 
     def begin(self, now: float) -> None:

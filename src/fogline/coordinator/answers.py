@@ -26,31 +26,19 @@ from fogline.coordinator.state import (
 from fogline.model.nodes import NodeView
 
 
-def absorb(memory: Memory, answer: Answer) -> Memory:
-    """Takes an answer in. One that is not waited for (late, doubled) changes nothing."""
-    command = memory.under_way.get(answer.node)
-    if command is None or command.id != answer.command:
-        return memory
-    others = {node: item for node, item in memory.under_way.items() if node != answer.node}
-    memory = replace(memory, under_way=others)
-    if answer.outcome == LOST:
-        return _paused(memory, answer.node, answer.at, answer.problem)
-    pauses = {node: pause for node, pause in memory.pauses.items() if node != answer.node}
-    memory = replace(memory, pauses=pauses)
-    if answer.outcome == DONE:
-        return _believed(memory, command, answer.at)
-    if answer.outcome == REFUSED:
-        return _refused(memory, command, answer)
-    raise ValueError(f"no outcome {answer.outcome!r}")
+def absorb(memory: Memory, *answers: Answer) -> Memory:
+    """Takes answers in, in their order. One that is not waited for (late, doubled) changes
+    nothing."""
+    draft = _Draft(memory)
+    taken = [draft.take(answer) for answer in answers]
+    return draft.memory() if any(taken) else memory
 
 
 def expire(memory: Memory, now: float) -> Memory:
     """A command whose deadline has passed is lost."""
-    for node, command in memory.under_way.items():
-        if now > command.deadline:
-            lost = Answer(command.id, node, now, LOST, f"{node} did not answer in time")
-            memory = absorb(memory, lost)
-    return memory
+    late = [(node, item) for node, item in memory.under_way.items() if now > item.deadline]
+    lost = (Answer(c.id, node, now, LOST, f"{node} did not answer in time") for node, c in late)
+    return absorb(memory, *lost)
 
 
 def forget_settled(
@@ -72,34 +60,64 @@ def forget_settled(
     return replace(memory, beliefs=beliefs, refusals=refusals, pauses=pauses)
 
 
-def _paused(memory: Memory, node: str, at: float, problem: str) -> Memory:
-    before = memory.pauses.get(node)
-    attempts = before.attempts if before else 0
-    wait = wait_seconds(f"{memory.seed}/{node}", attempts, RETRY_FIRST, RETRY_LONGEST)
-    pause = Pause(attempts + 1, at + wait, problem)
-    return replace(memory, pauses={**memory.pauses, node: pause})
+class _Draft:
+    """A memory that is being changed: many answers cost one copy of it."""
 
+    def __init__(self, memory: Memory) -> None:
+        self._before = memory
+        self._under_way = dict(memory.under_way)
+        self._pauses = dict(memory.pauses)
+        self._beliefs = dict(memory.beliefs)
+        self._refusals = dict(memory.refusals)
 
-def _believed(memory: Memory, command: Command, at: float) -> Memory:
-    news = {
-        (command.node, job): Belief(version, at)
-        for job, version in zip(command.jobs, command.versions, strict=True)
-    }
-    refusals = {key: pause for key, pause in memory.refusals.items() if key not in news}
-    return replace(memory, beliefs={**memory.beliefs, **news}, refusals=refusals)
+    def memory(self) -> Memory:
+        return replace(
+            self._before,
+            under_way=self._under_way,
+            pauses=self._pauses,
+            beliefs=self._beliefs,
+            refusals=self._refusals,
+        )
 
+    def take(self, answer: Answer) -> bool:
+        """Whether it was waited for."""
+        command = self._under_way.get(answer.node)
+        if command is None or command.id != answer.command:
+            return False
+        del self._under_way[answer.node]
+        if answer.outcome == LOST:
+            self._pause(answer)
+            return True
+        self._pauses.pop(answer.node, None)
+        if answer.outcome == DONE:
+            self._believe(command, answer)
+        elif answer.outcome == REFUSED:
+            self._refuse(command, answer)
+        else:
+            raise ValueError(f"no outcome {answer.outcome!r}")
+        return True
 
-def _refused(memory: Memory, command: Command, answer: Answer) -> Memory:
-    """Of several jobs in one command, each is tried alone next, at once."""
-    news = {}
-    for job, version in zip(command.jobs, command.versions, strict=True):
-        key = (command.node, job)
-        before = memory.refusals.get(key)
-        attempts, wait = 0, 0.0
-        if len(command.jobs) == 1:
-            attempts = before.attempts if before else 0
-            seed = f"{memory.seed}/{command.node}/{job}"
-            wait = wait_seconds(seed, attempts, REFUSED_FIRST, REFUSED_LONGEST)
-            attempts += 1
-        news[key] = Pause(attempts, answer.at + wait, answer.problem, version)
-    return replace(memory, refusals={**memory.refusals, **news})
+    def _pause(self, answer: Answer) -> None:
+        before = self._pauses.get(answer.node)
+        attempts = before.attempts if before else 0
+        seed = f"{self._before.seed}/{answer.node}"
+        wait = wait_seconds(seed, attempts, RETRY_FIRST, RETRY_LONGEST)
+        self._pauses[answer.node] = Pause(attempts + 1, answer.at + wait, answer.problem)
+
+    def _believe(self, command: Command, answer: Answer) -> None:
+        for job, version in zip(command.jobs, command.versions, strict=True):
+            self._beliefs[command.node, job] = Belief(version, answer.at)
+            self._refusals.pop((command.node, job), None)
+
+    def _refuse(self, command: Command, answer: Answer) -> None:
+        """Of several jobs in one command, each is tried alone next, at once."""
+        for job, version in zip(command.jobs, command.versions, strict=True):
+            key = (command.node, job)
+            before = self._refusals.get(key)
+            attempts, wait = 0, 0.0
+            if len(command.jobs) == 1:
+                attempts = before.attempts if before else 0
+                seed = f"{self._before.seed}/{command.node}/{job}"
+                wait = wait_seconds(seed, attempts, REFUSED_FIRST, REFUSED_LONGEST)
+                attempts += 1
+            self._refusals[key] = Pause(attempts, answer.at + wait, answer.problem, version)

@@ -51,19 +51,17 @@ def decide(
     work = left_to_do(wanted, views, order, memory, now)
     installs = _by_node(work.installs - work.held)
     removes = _by_node(work.removes - work.held)
-    commands = []
+    commands: dict[str, Command] = {}
     for node in sorted({*installs, *removes}):
         if _may_speak(views.get(node), node, memory, now):
             ready = ((INSTALL, installs.get(node, [])), (REMOVE, removes.get(node, [])))
-            command = _next_command(node, ready, wanted, memory, now)
+            id = memory.next_id + len(commands)
+            command = _next_command(id, node, ready, wanted, memory, now)
             if command is not None:
-                commands.append(command)
-                memory = replace(
-                    memory,
-                    next_id=memory.next_id + 1,
-                    under_way={**memory.under_way, node: command},
-                )
-    return tuple(commands), memory
+                commands[node] = command
+    under_way = {**memory.under_way, **commands}
+    memory = replace(memory, next_id=memory.next_id + len(commands), under_way=under_way)
+    return tuple(commands.values()), memory
 
 
 def step(memory: Memory, event: Event) -> tuple[tuple[Command, ...], Memory]:
@@ -204,6 +202,7 @@ def _by_node(items: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def _next_command(
+    id: int,
     node: str,
     ready: Iterable[tuple[str, list[str]]],
     wanted: Mapping[str, Wanted],
@@ -213,7 +212,7 @@ def _next_command(
     for op, items in ready:
         jobs = _together(node, items, memory, now)
         if jobs:
-            return _command(node, op, jobs, wanted, memory, now)
+            return _command(id, node, op, jobs, wanted, now)
     return None
 
 
@@ -227,20 +226,20 @@ def _together(node: str, ready: list[str], memory: Memory, now: float) -> list[s
 
 
 def _command(
+    id: int,
     node: str,
     op: str,
     jobs: list[str],
     wanted: Mapping[str, Wanted],
-    memory: Memory,
     now: float,
 ) -> Command:
     deadline = now + DEADLINE_SECONDS
     if op == REMOVE:
         versions = tuple(REMOVED for _ in jobs)
-        return Command(memory.next_id, node, op, tuple(jobs), versions, deadline)
+        return Command(id, node, op, tuple(jobs), versions, deadline)
     items = [wanted[job] for job in jobs]
     return Command(
-        memory.next_id,
+        id,
         node,
         op,
         tuple(jobs),

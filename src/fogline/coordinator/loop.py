@@ -6,9 +6,10 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fogline.coordinator.answers import absorb
@@ -49,9 +50,9 @@ class Outstanding:
         self._open = 0
         self._over = False
 
-    def add(self) -> None:
+    def add(self, commands: int = 1) -> None:
         with self._changed:
-            self._open += 1
+            self._open += commands
 
     def answered(self) -> None:
         with self._changed:
@@ -130,14 +131,14 @@ class Loop:
         """One turn: answers in, commands out."""
         self._take_answers()
         now = self._clock()
-        self._guarded(lambda: self._nodes.remember(now))
-        views = self._nodes.views()
+        heard = self._control.views()
+        self._guarded(lambda: self._nodes.remember(heard, now))
+        views = self._nodes.views(heard)
         plan = self._planner.plan(views)
         self._note_states({name: view.state for name, view in views.items()}, now)
         self._record(Look(plan.wanted, views, plan.order, now))
         commands, self.memory = decide(plan.wanted, views, plan.order, self.memory, now)
-        for command in commands:
-            self._send(command)
+        self._send(commands)
         if time.monotonic() - self._logged >= LOG_SECONDS:
             self._write_log()
 
@@ -179,29 +180,34 @@ class Loop:
 
     def _take_answers(self) -> None:
         self._asked.look()
+        came = []
         while not self._answers.empty():
             answer, command = self._answers.get()
+            came.append(answer)
             self._record(answer)
-            self.memory = absorb(self.memory, answer)
-            body = {"node": command.node, "op": command.op, "jobs": list(command.jobs[:20])}
-            self._note(answer.at, answer.outcome, body | _problem(answer.problem))
+            self._note(answer.at, answer.outcome, _about(command) | _problem(answer.problem))
+        self.memory = absorb(self.memory, *came)
 
-    def _send(self, command: Command) -> None:
-        body = {"node": command.node, "op": command.op, "jobs": list(command.jobs[:20])}
-        self._note(self._clock(), "sent", body)
-        self._asked.add()
-        try:
-            told = self._control.send(command.node, command.op, command.body(), DEADLINE_SECONDS)
-        except Exception as error:
-            self._heard(command, Future(), error)
+    def _send(self, commands: Sequence[Command]) -> None:
+        if not commands:
             return
-        told.add_done_callback(lambda future: self._heard(command, future, None))
+        for command in commands:
+            self._note(self._clock(), "sent", _about(command))
+        self._asked.add(len(commands))
+        try:
+            asks = [(command.node, command.op, command.body()) for command in commands]
+            answers = self._control.send_all(asks, DEADLINE_SECONDS)
+        except Exception as error:
+            for command in commands:
+                self._heard(command, error)
+            return
+        for command, answer in zip(commands, answers, strict=True):
+            answer.add_done_callback(partial(self._answered, command))
 
-    def _heard(
-        self, command: Command, future: Future[dict[str, Any]], error: BaseException | None
-    ) -> None:
-        if error is None:
-            error = _error_of(future)
+    def _answered(self, command: Command, future: Future[dict[str, Any]]) -> None:
+        self._heard(command, _error_of(future))
+
+    def _heard(self, command: Command, error: BaseException | None) -> None:
         outcome = DONE
         if error is not None:
             outcome = REFUSED if self._control.refused(error) else LOST
@@ -228,6 +234,10 @@ def _error_of(future: Future[dict[str, Any]]) -> BaseException | None:
     if future.cancelled():
         return TimeoutError("the request was given up")
     return future.exception()
+
+
+def _about(command: Command) -> dict[str, Any]:
+    return {"node": command.node, "op": command.op, "jobs": list(command.jobs[:20])}
 
 
 def _problem(text: str) -> dict[str, str]:

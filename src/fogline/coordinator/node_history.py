@@ -118,6 +118,8 @@ class Watch:
     def _seen(self, views: Mapping[str, NodeView], now: float) -> Iterator[Change]:
         for name, view in views.items():
             before = self._known.get(name)
+            if before is not None and self._is_as_before(name, before, view):
+                continue
             if before is None or before.state == FORGOTTEN:
                 state = PRESENT if view.state != GONE else LEFT if view.clean else FAILED
                 change = Change(name, Known(now, view.instance, state))
@@ -128,6 +130,11 @@ class Watch:
             self._known[name] = change.known
             if change.known != before:
                 yield change
+
+    def _is_as_before(self, name: str, before: Known, view: NodeView) -> bool:
+        """What most nodes are most of the time."""
+        present = view.online and before.state == PRESENT and view.instance == before.instance
+        return present and name not in self._doubts
 
     def _same_start(self, name: str, before: Known, view: NodeView, now: float) -> Known:
         known = replace(before, instance=view.instance or before.instance)

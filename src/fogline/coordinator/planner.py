@@ -28,19 +28,20 @@ class Nodes:
         self._known = store.nodes()
         self.history = Histories(store)
 
-    def views(self) -> dict[str, NodeView]:
-        now = dict(self._control.views())
+    def views(self, heard: Mapping[str, NodeView] | None = None) -> dict[str, NodeView]:
+        """`heard`: what the nodes tell, if somebody has asked for that already."""
+        now = dict(self._control.views() if heard is None else heard)
         with self._lock:
             for name, (node, at) in self._known.items():
-                now.setdefault(name, NodeView(node, GONE, at))
+                if name not in now:
+                    now[name] = NodeView(node, GONE, at)
         return now
 
-    def remember(self, at: float) -> None:
+    def remember(self, heard: Mapping[str, NodeView], at: float) -> None:
         """Writes down the nodes that are new or different, and those that failed or came up."""
-        views = self._control.views()
-        self.history.look(views, self._control.connected, at)
+        self.history.look(heard, self._control.connected, at)
         with self._lock:
-            news = [v.node for n, v in views.items() if self._before(n) != v.node]
+            news = [view.node for n, view in heard.items() if self._before(n) != view.node]
             self._store.remember_nodes(news, at)
             self._known.update({node.name: (node, at) for node in news})
 

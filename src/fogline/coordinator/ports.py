@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -28,6 +28,12 @@ class Control(Protocol):
     def send(
         self, node: str, op: str, body: dict[str, Any], timeout: float
     ) -> Future[dict[str, Any]]: ...
+    def send_all(
+        self, asks: Sequence[tuple[str, str, dict[str, Any]]], timeout: float
+    ) -> Sequence[Future[dict[str, Any]]]:
+        """Nodes, operations and bodies: like `send` for each of them, all at once."""
+        ...
+
     def refused(self, error: BaseException) -> bool:
         """Whether the node itself said no; else the request or its answer got lost."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -46,6 +47,8 @@ def _serve(
         console.print(f"coordinator: {server.address} (its interface: /docs)")
         console.print(f"nodes connect to the control broker at {control}")
         console.print(f"the token is in {config.tokens_file or config.folder / 'token'}")
+        # What is there by now stays. Looking through it for garbage would hold up every thread.
+        gc.freeze()
         stop.wait()
         console.print("stopping")
     finally:

@@ -7,7 +7,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,11 @@ class ControlLine:
         self, node: str, op: str, body: dict[str, Any], timeout: float
     ) -> Future[dict[str, Any]]:
         return self._client.send(node, op, body, timeout)
+
+    def send_all(
+        self, asks: Sequence[tuple[str, str, dict[str, Any]]], timeout: float
+    ) -> Sequence[Future[dict[str, Any]]]:
+        return self._client.send_all(asks, timeout)
 
     def refused(self, error: BaseException) -> bool:
         """Too large to be sent counts as refused: several jobs are then tried one by one."""

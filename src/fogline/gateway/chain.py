@@ -25,6 +25,7 @@ from fogline.gateway.operators.decode import DecodeOptions, Decoder, read_option
 from fogline.gateway.operators.json_text import BadMessage
 from fogline.gateway.operators.panes import Panes
 from fogline.gateway.parameters import with_parameters
+from fogline.model.jobs import Assignment, Steps
 
 MOST_STEPS = 64
 _DECODE = "decode"
@@ -168,6 +169,13 @@ class Chain:
         for operator, known in zip(self._operators, state["operators"], strict=True):
             if known is not None:
                 operator.restore(known)
+
+
+def make_chain(assignment: Assignment, parameters: Mapping[str, Any] | None = None) -> Chain:
+    """The chain of an assignment. Raises `DataError` with every problem."""
+    assert isinstance(assignment.work, Steps)
+    given = assignment.parameters if parameters is None else parameters
+    return Chain(assignment.work.steps, assignment.input, given)
 
 
 def _split(

@@ -8,7 +8,7 @@ from typing import Any
 from fogline.broker import TopicError
 from fogline.broker.topics import check_filter, check_topic
 from fogline.errors import DataError, UsageError
-from fogline.gateway.job import make_chain
+from fogline.gateway.chain import make_chain
 from fogline.model.broker_url import BrokerUrl
 from fogline.model.jobs import LOG, Assignment, Steps
 from fogline.model.nodes import is_name

@@ -46,8 +46,12 @@ def controlled(gateways: Sequence[Gateway], control: Control) -> ControlledNodes
     """The connection of these gateways to the control broker, not started yet."""
 
     def settle() -> None:
-        for gateway in gateways:
-            gateway.settle()
+        told = [gateway for gateway in gateways if gateway.unsettled]
+        try:
+            for gateway in told:
+                gateway.settle()
+        finally:
+            nodes.tell(*(gateway.config.gateway for gateway in told))
 
     url = with_login(control.url, control.user, control.password_file)
     options = ControlOptions(tls=Tls(ca=control.ca) if control.ca else None)
@@ -56,6 +60,4 @@ def controlled(gateways: Sequence[Gateway], control: Control) -> ControlledNodes
         for gateway in gateways
     ]
     nodes = ControlledNodes(url, members, options, settle)
-    for gateway in gateways:
-        gateway.changed = partial(nodes.tell, gateway.config.gateway)
     return nodes

@@ -9,12 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from fogline.broker import Broker, BrokerError
@@ -23,6 +20,7 @@ from fogline.errors import DataError, FoglineError
 from fogline.gateway.brokers import Brokers
 from fogline.gateway.checks import names, read_assignments
 from fogline.gateway.config import GatewayConfig
+from fogline.gateway.files import JobFiles
 from fogline.gateway.job import Job
 from fogline.gateway.ledger import Told
 from fogline.gateway.routes import Routes
@@ -32,7 +30,6 @@ from fogline.gateway.sources import OWN, OwnBroker
 from fogline.log import Limits, SiteLog, enforce
 from fogline.model.jobs import Assignment, Route
 from fogline.model.nodes import GATEWAY, Node, Observed
-from fogline.model.sites import out_log
 
 _CARE_SECONDS = 0.1
 _RETENTION_SECONDS = 10.0
@@ -48,8 +45,6 @@ class Gateway:
 
     def __init__(self, config: GatewayConfig, shared: Shared | None = None) -> None:
         self.config = config
-        self.changed: Callable[[], None] = lambda: None
-        """Called when the status is different."""
         megabyte = 1 << 20
         self._limit = int(config.buffer.megabytes * megabyte)
         segment = min(max(self._limit // 16, megabyte), 16 * megabyte)
@@ -72,7 +67,8 @@ class Gateway:
         self._jobs: dict[str, tuple[Job, Routes]] = {}
         self._guard = threading.RLock()
         self._full = False
-        self._touched = False
+        self.unsettled = False
+        """Whether there is something for `settle` to do."""
         self._forgettable: set[str] = set()
         """Jobs that are removed, with files that are not."""
         self._care_due = self._retention_due = 0.0
@@ -83,6 +79,7 @@ class Gateway:
         """Goes on with what it was told before. Raises what keeps it from that."""
         self.config.folder.mkdir(parents=True, exist_ok=True)
         with self._guard:
+            self._files = JobFiles(self.config.folder, self._logs)
             self._brokers.at(OWN).input().number()
             for told in self._ledger.jobs(self.config.gateway):
                 self._begin(told)
@@ -137,7 +134,7 @@ class Gateway:
             for assignment in wanted:
                 self._install(assignment)
             self._want()
-            self._touched = True
+            self.unsettled = True
 
     def remove(self, jobs: Any) -> None:
         """Ends and forgets these jobs; unknown names are no error. For good after `settle`."""
@@ -148,23 +145,19 @@ class Gateway:
                     self._forgettable.add(name)
                 self._ledger.drop(self.config.gateway, name)
             self._want()
-            self._touched = True
+            self.unsettled = True
 
     def settle(self) -> None:
         """What it was told is on disk, and what comes on the topics of its jobs is kept. Raises
         what keeps it from that; a broker that is away is told when it is back."""
-        try:
-            self._ledger.commit()
-            with self._guard:
-                while self._forgettable:
-                    self._forget(self._forgettable.pop())
-                brokers = list(self._brokers)
-            for _, source in brokers:
-                source.settle()
-        finally:
-            if self._touched:
-                self._touched = False
-                self.changed()
+        self._ledger.commit()
+        with self._guard:
+            while self._forgettable:
+                self._files.forget(self._forgettable.pop())
+            brokers = list(self._brokers)
+        for _, source in brokers:
+            source.settle()
+        self.unsettled = False
 
     def flush(self, jobs: Any) -> None:
         """What these jobs hold back (open panes and windows) leaves at once."""
@@ -214,7 +207,7 @@ class Gateway:
 
     def _install(self, assignment: Assignment) -> None:
         known = self._jobs.get(assignment.job)
-        if known is not None and known[0].assignment.computation == assignment.computation:
+        if known is not None and known[0].computation == assignment.computation:
             job, routes = known
             job.update(assignment)
             routes.follow(assignment)
@@ -233,7 +226,8 @@ class Gateway:
             begin = job.position if job.input is source else begin
             routes.follow(assignment)
         else:
-            self._forget(name)
+            self._forgettable.discard(name)
+            self._files.forget(name)
         source.sync(begin)
         told = Told(assignment, secrets.token_hex(8), begin, assignment.parameters)
         return self._begin(told, routes)
@@ -241,7 +235,7 @@ class Gateway:
     def _begin(self, told: Told, routes: Routes | None = None) -> Job:
         assignment = told.assignment
         source = self._brokers.at(assignment.reads[0].broker).input()
-        job = Job(told, self._patterns(assignment), source, self._logs, self._file(told.job))
+        job = Job(told, self._patterns(assignment), source, self._files)
         routes = routes or Routes(assignment, self._logs, self._connect)
         self._jobs[told.job] = (job, routes)
         return job
@@ -250,18 +244,6 @@ class Gateway:
         job, routes = self._jobs.pop(name)
         job.abandon()
         routes.finish(0.0)
-
-    def _forget(self, name: str) -> None:
-        """Its state and its logs."""
-        self._forgettable.discard(name)
-        self._file(name).unlink(missing_ok=True)
-        ours = (out_log(name), f"bad/{name}/", f"late/{name}/")
-        for topic in self._logs.topics():
-            if topic == ours[0] or topic.startswith(ours[1:]):
-                shutil.rmtree(self._logs.folder(topic), ignore_errors=True)
-
-    def _file(self, job: str) -> Path:
-        return self.config.folder / "state" / f"{self._logs.folder(job).name}.json"
 
     def _observed(self, job: Job, routes: Routes) -> Observed:
         told = job.observed()
@@ -311,7 +293,7 @@ class Gateway:
             source.input().keep_from(min(needed, default=source.input().committed()))
         age = int(self.config.buffer.hours * 3600e6)
         limits = Limits(age=age, size=self._limit)
-        for topic in self._logs.topics():
+        for topic in self._files.topics():
             if not topic.startswith("in/"):
                 enforce(self._logs.folder(topic), limits, time.time_ns() // 1000)
 

@@ -7,6 +7,7 @@ that the broker delivers again, and retained ones, are compared with those that 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from fogline.agent.recent import Recent
@@ -40,6 +41,8 @@ class Intake:
         self._closing = threading.Event()
         self._targets: list[Target] = []
         self._routes: dict[str, list[Target]] = {}
+        self._takers: Counter[str] = Counter()
+        """How many targets want a pattern."""
         self._wanted: set[str] = set()
         self._made: set[str] = set()
         self._awaited: set[str] = set()
@@ -70,10 +73,17 @@ class Intake:
     def want(self, target: Target, patterns: Iterable[str]) -> None:
         """From now on the target is to get these; `settle` waits until they are made."""
         with self._guard:
-            target.patterns = set(patterns)
-            self._routes.clear()
-            before, self._wanted = self._wanted, {p for t in self._targets for p in t.patterns}
-            self._awaited |= self._wanted - before
+            before, target.patterns = target.patterns, set(patterns)
+            if target.patterns != before:
+                self._routes.clear()
+                self._count(target.patterns - before, before - target.patterns)
+
+    def _count(self, more: set[str], fewer: set[str]) -> None:
+        self._takers.update(more)
+        self._takers.subtract(fewer)
+        self._awaited |= more - self._wanted
+        self._wanted |= more
+        self._wanted -= {pattern for pattern in fewer if not self._takers[pattern]}
 
     def has(self, patterns: Iterable[str]) -> bool:
         """Whether the broker knows that we want these."""

@@ -24,23 +24,22 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from functools import cached_property
 
 from fogline.broker.topics import matches, split_share
 from fogline.errors import FoglineError
 from fogline.gateway import checkpoint
-from fogline.gateway.chain import Chain, Results
+from fogline.gateway.chain import Results, make_chain
 from fogline.gateway.checkpoint import Checkpoint
+from fogline.gateway.files import JobFiles
 from fogline.gateway.inputs import Input
 from fogline.gateway.ledger import Told
 from fogline.gateway.operators import Message
 from fogline.gateway.rejects import reject
-from fogline.log import Frame, LogFull, LogWriter, SiteLog
+from fogline.log import Frame, LogFull, LogWriter
 from fogline.log.frames import BadFrame
-from fogline.model.jobs import Assignment, Steps
+from fogline.model.jobs import Assignment
 from fogline.model.nodes import Observed
 from fogline.model.sites import bad_log, late_log, out_log
 
@@ -48,13 +47,6 @@ READ_BYTES = 256 << 10
 CHECKPOINT_SECONDS = 5.0
 CHECKPOINT_BYTES = 4 << 20
 _SAID = 200
-
-
-def make_chain(assignment: Assignment, parameters: Mapping[str, Any] | None = None) -> Chain:
-    """The chain of an assignment. Raises `DataError` with every problem."""
-    assert isinstance(assignment.work, Steps)
-    given = assignment.parameters if parameters is None else parameters
-    return Chain(assignment.work.steps, assignment.input, given)
 
 
 class Job:
@@ -65,17 +57,17 @@ class Job:
         told: Told,
         patterns: tuple[str, ...],
         source: Input,
-        logs: SiteLog,
-        file: Path,
+        files: JobFiles,
     ) -> None:
         """Goes on from its checkpoint; without one it begins where it was told."""
         self.told = told
+        self._version = told.assignment.version
         self.patterns = patterns
         self.said: deque[str] = deque(maxlen=_SAID)
         self._source = source
         self._number = source.number()
-        self._logs = logs
-        self._file = file
+        self._files = files
+        self._file = files.checkpoint(told.job)
         self._writers: dict[str, LogWriter] = {}
         self._pending: tuple[dict[str, list[bytes]], int] | None = None
         self._topics: dict[str, bool] = {}
@@ -102,7 +94,7 @@ class Job:
             self._chain.restore(known.state)
         job, stream = self.assignment.job, self._chain.stream
         for name in (out_log(job), bad_log(job, stream), late_log(job, stream)):
-            if self._logs.folder(name).exists():
+            if self._files.has(name):
                 self._writer(name)
         if known is not None and known.flushing:
             self._flush_now(written=self._out_end > known.out)
@@ -112,9 +104,15 @@ class Job:
         """What it was told last."""
         return self.told.assignment
 
+    @cached_property
+    def computation(self) -> str:
+        """The same in all that it is told."""
+        return self.assignment.computation
+
     def update(self, assignment: Assignment) -> None:
         """The same computation with other parameters, routes or `running`: it goes on."""
         self.told = replace(self.told, assignment=assignment)
+        self._version = assignment.version
 
     def flush(self) -> None:
         """What is held back is written out at the next step."""
@@ -253,7 +251,7 @@ class Job:
 
     def _writer(self, log: str) -> LogWriter:
         if log not in self._writers:
-            self._writers[log] = self._logs.writer(log)
+            self._writers[log] = self._files.writer(log)
         return self._writers[log]
 
     def _settle(self) -> None:
@@ -315,7 +313,7 @@ class Job:
         running = "running" if self.assignment.running else "stopped"
         return Observed(
             job=self.assignment.job,
-            version=self.assignment.version,
+            version=self._version,
             state="failed" if self.problem else running,
             problem=self.problem,
             records_in=counts.records,

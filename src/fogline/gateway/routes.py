@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from fogline.broker import Broker, BrokerError
 from fogline.links.sender import Outlet, batched, renamed
@@ -29,11 +30,14 @@ class Routes:
     ) -> None:
         self._log = out_log(assignment.job)
         self._logs = logs
-        self._folder = logs.folder(self._log)
         self._connect = connect
         self._routes = self._connected(assignment.routes)
         self._outlets: list[tuple[Route, Outlet]] = []
         self._due = 0.0
+
+    @property
+    def _folder(self) -> Path:
+        return self._logs.folder(self._log)
 
     def follow(self, assignment: Assignment) -> None:
         """Makes the routes those of the assignment: one that leads elsewhere goes on where the old

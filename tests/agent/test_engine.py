@@ -1,0 +1,105 @@
+"""Whom the engine looks after when: who waits for a job to start does not wait for the others."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fogline.agent import engine as module
+from fogline.agent.engine import Engine
+from fogline.model.sites import JobStatus, QueryStatus
+
+
+class Job:
+    """A job that runs when it has been looked after so many times."""
+
+    def __init__(self, name: str, until_running: int = 0) -> None:
+        self.name, self.left = name, until_running
+        self.looked = 0
+        self.records_out, self.run = 0, "r"
+
+    @property
+    def status(self) -> JobStatus:
+        state = "starting" if self.left else "running"
+        return JobStatus(self.name, (QueryStatus("job", state),))
+
+    def tick(self) -> None:
+        self.looked += 1
+        self.left = max(self.left - 1, 0)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    return Engine({"logs": str(tmp_path), "min_free_bytes": 0, "revision": 3})
+
+
+def with_jobs(engine: Engine, *jobs: Job) -> None:
+    engine._jobs.update({job.name: job for job in jobs})  # type: ignore[misc]
+
+
+def turns(engine: Engine, count: int) -> list[float]:
+    return [engine._turn(threading.Event()) for _ in range(count)]
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_jobs_that_run_are_looked_after_now_and_then(engine: Engine) -> None:
+    jobs = [Job(str(number)) for number in range(30)]
+    with_jobs(engine, *jobs)
+    waits = turns(engine, 5)
+    assert {job.looked for job in jobs} == {1}
+    assert all(0 < wait <= module._LONGEST_WAIT for wait in waits)
+
+
+def test_a_job_that_starts_is_looked_at_often_without_the_others(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_TICK_SECONDS", 60.0)
+    monkeypatch.setattr(module, "_LONGEST_WAIT", 60.0)
+    others = [Job(str(number)) for number in range(30)]
+    with_jobs(engine, *others)
+    turns(engine, 1)
+    with_jobs(engine, new := Job("new", until_running=4))
+    waits = turns(engine, 4)
+    assert waits[:3] == [module._STARTING_EACH] * 3
+    assert waits[3] > 1
+    assert (new.looked, {job.looked for job in others}) == (4, {1})
+
+
+def test_many_that_start_are_looked_at_less_often(engine: Engine) -> None:
+    with_jobs(engine, *(Job(str(number), until_running=100) for number in range(50)))
+    assert turns(engine, 2)[1] == module._STARTING_LONGEST
+
+
+def test_a_new_state_is_told_at_once(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    with_jobs(engine, Job("a"), Job("b", until_running=3))
+    turns(engine, 1)
+    first = told(capsys)
+    assert {job["name"]: job["state"] for job in first[-1]["jobs"]} == {
+        "a": "running",
+        "b": "starting",
+    }
+    turns(engine, 1)
+    (news,) = told(capsys)
+    assert [job["state"] for job in news["jobs"]] == ["running", "running"]
+    assert news["revision"] == 3
+
+
+def test_without_jobs_it_waits(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert turns(engine, 1)[0] > 0.1
+    assert told(capsys)[-1]["jobs"] == []
+
+
+def test_a_parent_that_is_gone_is_noticed_between_jobs(engine: Engine) -> None:
+    jobs = [Job(str(number)) for number in range(10)]
+    with_jobs(engine, *jobs)
+    gone = threading.Event()
+    gone.set()
+    engine._turn(gone)
+    assert sum(job.looked for job in jobs) == 1
