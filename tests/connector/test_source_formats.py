@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -340,3 +341,41 @@ def test_time_is_arrival_where_nothing_else_is_known(batch: Callable, tmp_path: 
     before = datetime.now(UTC).timestamp()
     row = batch(write(tmp_path, "{}"), "json", "")[0]
     assert before - 1 <= row["_time"] / 1e6 <= datetime.now(UTC).timestamp() + 1
+
+
+def test_many_lines_alike_and_what_is_unlike_among_them(batch: Callable, tmp_path: Path) -> None:
+    """Lines like the one before are read without a search for their end; the rest is not."""
+    chance = random.Random(7)
+    lines, expected = [], []
+    for number in range(9_000):
+        what = chance.choice(
+            ["plain"] * 20 + ["time", "order", "blank", "crlf", "cut", "list", "text"]
+        )
+        good = {
+            "name": "n" * chance.randrange(60),
+            "t": 1_735_689_600_000 + number,
+            "x": number / 4,
+        }
+        if what == "order":
+            good = dict(reversed(good.items()))
+        elif what == "text":
+            good["name"] = 'quote " and \u00fc'
+        elif what == "time":
+            good["t"] = "never"
+        text = json.dumps([good] if what == "list" else good, ensure_ascii=False)
+        lines.append(
+            {"blank": " \n", "cut": "\n"}.get(what, "") + (text[:-3] if what == "cut" else text)
+        )
+        lines.append("\r\n" if what == "crlf" else "\n")
+        if what not in ("time", "cut"):
+            expected.append((good["name"], good["x"], good["t"] * 1_000))
+    path = tmp_path / "in.json"
+    path.write_text("".join(lines[:-1]), encoding="utf-8", newline="")
+    assert path.stat().st_size > 2 << 18
+    for more in ({}, {"splitBytes": 100_000}):
+        plain = batch(path, "json", "name string, x double", time="t", **more)
+        assert [(row["name"], row["x"], row["_time"]) for row in plain] == expected
+        slow = batch(path, "json", "name string, x double, _error", time="t", **more)
+        told = [(row["name"], row["x"], row["_time"]) for row in slow if row["_error"] is None]
+        assert told == expected
+        assert len(slow) == 9_000

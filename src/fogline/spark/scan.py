@@ -24,7 +24,7 @@ from fogline.spark.columns import Functions, Leaves, no_functions, to_column
 
 END_OF_TIME = "9999-12-31 00:00:00"
 """The time of the row that closes all windows at the end of a finite stream."""
-_SMALLEST_SPLIT, _LARGEST_SPLIT = 1 << 20, 32 << 20
+_SMALLEST_SPLIT, _LARGEST_SPLIT = 1 << 20, 64 << 20
 _TIME = "_time"
 _STREAM = "_stream"
 
@@ -36,7 +36,7 @@ class Input:
     path: Path
     format: str | None = None
     tail: bool = False
-    max_bytes: int | None = 1 << 30
+    max_bytes: int | None = 2 << 30
     """At most this many bytes a batch, in whole messages."""
     rejects: Path | None = None
     flush: bool = True

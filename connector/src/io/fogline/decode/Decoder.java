@@ -18,4 +18,13 @@ public interface Decoder {
      * @throws BadMessage when the message is not valid in this format
      */
     void decode(byte[] bytes, int from, int to, Records out) throws BadMessage;
+
+    /**
+     * Decodes a message of one line that begins at {@code from} and ends somewhere before {@code limit},
+     * if it is like the one before: then its end needs no search. Returns where it ends, or -1; then
+     * nothing can be said of the message, and {@code out} is to be cleared.
+     */
+    default int ahead(byte[] bytes, int from, int limit, Records out) throws BadMessage {
+        return -1;
+    }
 }

@@ -26,7 +26,7 @@ public final class JsonDecoder implements Decoder {
 
     @Override
     public void decode(byte[] bytes, int from, int to, Records out) throws BadMessage {
-        if (outline.read(bytes, from, to, out.add())) {
+        if (outline.read(bytes, from, to, out.add()) == to) {
             return;
         }
         out.clear(out.arrival());
@@ -42,6 +42,11 @@ public final class JsonDecoder implements Decoder {
         } else {
             object(bytes, from, to, out);
         }
+    }
+
+    @Override
+    public int ahead(byte[] bytes, int from, int limit, Records out) throws BadMessage {
+        return outline.read(bytes, from, limit, out.add());
     }
 
     private void object(byte[] bytes, int from, int to, Records out) throws BadMessage {

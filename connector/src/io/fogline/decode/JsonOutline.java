@@ -29,24 +29,27 @@ final class JsonOutline {
     private int misses;
     private int pause;
 
-    /** Reads a message into the record; false where it must be decoded in the general way, from nothing. */
-    boolean read(byte[] bytes, int from, int to, Record record) {
+    /**
+     * Reads a message that ends at {@code to} or before into the record. Returns where it ends, or -1 where
+     * it must be decoded in the general way, from nothing.
+     */
+    int read(byte[] bytes, int from, int to, Record record) {
         if (members == 0 || pause > 0) {
-            return false;
+            return -1;
         }
         int at = from;
         for (int member = 0; member < members; member++) {
             int value = behindLead(bytes, at, to, member);
             at = value < 0 ? -1 : value(bytes, value, record, slots[member]);
             if (at < 0) {
-                return false;
+                return -1;
             }
         }
-        if (behindLead(bytes, at, to, members) != to) {
-            return false;
+        int end = behindLead(bytes, at, to, members);
+        if (end >= 0) {
+            misses = 0;
         }
-        misses = 0;
-        return true;
+        return end;
     }
 
     private int behindLead(byte[] bytes, int at, int to, int member) {

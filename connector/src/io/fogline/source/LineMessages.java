@@ -1,6 +1,9 @@
 package io.fogline.source;
 
+import io.fogline.decode.BadMessage;
 import io.fogline.decode.Bytes;
+import io.fogline.decode.Decoder;
+import io.fogline.decode.Records;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -51,6 +54,18 @@ final class LineMessages implements Messages {
             }
         }
         return false;
+    }
+
+    @Override
+    public boolean next(Decoder decoder, Records into) throws BadMessage {
+        int end = nextLine < filled ? decoder.ahead(buffer, nextLine, filled, into) : -1;
+        if (end < 0 || end >= filled || buffer[end] != '\n') {
+            into.clear(into.arrival());
+            return false;
+        }
+        problem = null;
+        line(end, end + 1);
+        return true;
     }
 
     private boolean findLine() throws IOException {

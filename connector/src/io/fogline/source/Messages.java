@@ -1,5 +1,8 @@
 package io.fogline.source;
 
+import io.fogline.decode.BadMessage;
+import io.fogline.decode.Decoder;
+import io.fogline.decode.Records;
 import java.io.Closeable;
 import java.io.IOException;
 
@@ -15,6 +18,11 @@ interface Messages extends Closeable {
     int EXCERPT = 64 << 10;
 
     boolean next() throws IOException;
+
+    /** Moves to the next message and decodes it, if both can be done at once; else nothing happens. */
+    default boolean next(Decoder decoder, Records into) throws BadMessage {
+        return false;
+    }
 
     byte[] bytes();
 

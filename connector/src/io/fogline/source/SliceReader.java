@@ -32,6 +32,8 @@ final class SliceReader implements Closeable {
     private final boolean needsHash;
     private final boolean needsRaw;
     private final boolean needsMessage;
+    /** Whether nothing of a message is needed but its records. */
+    private final boolean plain;
     private int nextRecord;
     private UnsafeRow row;
     private long hash;
@@ -70,6 +72,7 @@ final class SliceReader implements Closeable {
         this.needsHash = rows.writes(Field.Type.HASH);
         this.needsRaw = rows.writes(Field.Type.RAW);
         this.needsMessage = rows.writes(Field.Type.PAYLOAD) || rows.writes(Field.Type.TOPIC);
+        this.plain = kept >= 1 && !(errorRows || needsHash || needsRaw || needsMessage);
     }
 
     /** Moves to the next row; false at the end of the slice, when all its rejects are kept. */
@@ -79,6 +82,9 @@ final class SliceReader implements Closeable {
                 if (accept(nextRecord++)) {
                     return true;
                 }
+            }
+            if (decodeAhead()) {
+                continue;
             }
             if (!source.next()) {
                 if (!live) {
@@ -126,6 +132,32 @@ final class SliceReader implements Closeable {
     /** What was found in the slice so far. */
     Progress.Found found() {
         return new Progress.Found(slice.id(), good, bad, late, finished ? slice.end() - slice.start() : 0, newest);
+    }
+
+    /** Fills {@link #records} with the next message where that needs no look at it before; else false. */
+    private boolean decodeAhead() throws IOException {
+        if (!plain || !moveAhead()) {
+            return false;
+        }
+        try {
+            EventTimes.set(records, options.layout(), options.timeShift());
+            good += records.size();
+        } catch (BadMessage e) {
+            isBad(e.getMessage());
+        }
+        return true;
+    }
+
+    private boolean moveAhead() {
+        records.clear(context.arrival());
+        nextRecord = 0;
+        try {
+            return messages.next(source.decoder(), records);
+        } catch (BadMessage | RuntimeException e) {
+            // The general way finds the same, and tells of it.
+            records.clear(context.arrival());
+            return false;
+        }
     }
 
     /** Fills {@link #records}; true when the message is bad and that is a row. */
