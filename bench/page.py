@@ -49,7 +49,7 @@ are about.
 - **PySpark** parses only the fields it needs, with as many shuffle partitions as cores, RocksDB
   state with changelog checkpoints, and checkpoints in memory as Fogline has them. Where there are
   two ways to write it, both are measured and the better counts. Its batches are limited as
-  Fogline's are, to 1 GiB.
+  Fogline's are, to 2 GiB.
 {flink}- **Memory** is the peak resident memory of the process and its children, for information.
 
 ## Machine

@@ -20,7 +20,7 @@ from workloads import DUST_LIMIT
 
 from fogline.settings import load
 
-_BYTES_PER_TRIGGER = 1 << 30
+_BYTES_PER_TRIGGER = 2 << 30
 _FIELDS = {"filter": "sensor STRING, dust DOUBLE"}
 _EVENT = "sensor STRING, time BIGINT, temperature DOUBLE"
 _WINDOWS = {
