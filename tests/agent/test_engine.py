@@ -49,6 +49,14 @@ def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
+@pytest.fixture
+def seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All jobs are looked after once in a test, however slow the machine."""
+    monkeypatch.setattr(module, "_TICK_SECONDS", 60.0)
+    monkeypatch.setattr(module, "_LONGEST_WAIT", 60.0)
+
+
+@pytest.mark.usefixtures("seldom")
 def test_jobs_that_run_are_looked_after_now_and_then(engine: Engine) -> None:
     jobs = [Job(str(number)) for number in range(30)]
     with_jobs(engine, *jobs)
@@ -57,17 +65,14 @@ def test_jobs_that_run_are_looked_after_now_and_then(engine: Engine) -> None:
     assert all(0 < wait <= module._LONGEST_WAIT for wait in waits)
 
 
-def test_a_job_that_starts_is_looked_at_often_without_the_others(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_TICK_SECONDS", 60.0)
-    monkeypatch.setattr(module, "_LONGEST_WAIT", 60.0)
+@pytest.mark.usefixtures("seldom")
+def test_a_job_that_starts_is_looked_at_often_without_the_others(engine: Engine) -> None:
     others = [Job(str(number)) for number in range(30)]
     with_jobs(engine, *others)
     turns(engine, 1)
     with_jobs(engine, new := Job("new", until_running=4))
     waits = turns(engine, 4)
-    assert waits[:3] == [module._STARTING_EACH] * 3
+    assert all(0 < wait <= module._STARTING_LONGEST for wait in waits[:3])
     assert waits[3] > 1
     assert (new.looked, {job.looked for job in others}) == (4, {1})
 
@@ -75,6 +80,21 @@ def test_a_job_that_starts_is_looked_at_often_without_the_others(
 def test_many_that_start_are_looked_at_less_often(engine: Engine) -> None:
     with_jobs(engine, *(Job(str(number), until_running=100) for number in range(50)))
     assert turns(engine, 2)[1] == module._STARTING_LONGEST
+
+
+def test_one_that_takes_long_is_looked_at_less_often(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    with_jobs(engine, Job("slow", until_running=1_000))
+    (first,) = turns(engine, 1)
+    now[0] += 0.5
+    (later,) = turns(engine, 1)
+    now[0] += 60.0
+    (much_later,) = turns(engine, 1)
+    assert (first, later) == (module._STARTING_EACH, pytest.approx(0.05))
+    assert much_later == module._STARTING_LONGEST
 
 
 def test_a_new_state_is_told_at_once(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,6 +28,7 @@ _TICK_SHARE = 5
 _LONGEST_WAIT = 3.0
 _STARTING_EACH, _STARTING_LONGEST = 0.01, 0.1
 """How often jobs that start are looked at besides, by their number: somebody waits for them."""
+_STARTING_PARTS = 10
 _STARTING = "starting"
 _ADAPTIVE_SOURCE = 2
 """The one who writes logs from this process; any number but 0 will do."""
@@ -49,6 +50,8 @@ class Engine:
         self._jobs: dict[str, EngineJob] = {}
         self._due = 0.0
         """When all jobs are to be looked after again."""
+        self._waited_for: list[EngineJob] = []
+        self._waited_since = 0.0
 
     def run(self, parent: Parent) -> None:
         from fogline.spark.session import engine_alive, open_session
@@ -96,9 +99,17 @@ class Engine:
             self._tell()
             pause = min(max(_TICK_SECONDS, took * _TICK_SHARE), _LONGEST_WAIT)
             self._due = time.monotonic() + pause
-        left = max(self._due - time.monotonic(), 0.0)
-        starting = len(self._starting())
-        return min(left, _STARTING_EACH * starting, _STARTING_LONGEST) if starting else left
+        return min(max(self._due - time.monotonic(), 0.0), self._next_look())
+
+    def _next_look(self) -> float:
+        """At jobs that start: soon, the longer they take the later."""
+        starting, now = self._starting(), time.monotonic()
+        if starting != self._waited_for:
+            self._waited_for, self._waited_since = starting, now
+        if not starting:
+            return _LONGEST_WAIT
+        waited = (now - self._waited_since) / _STARTING_PARTS
+        return min(max(_STARTING_EACH * len(starting), waited), _STARTING_LONGEST)
 
     def _starting(self) -> list[EngineJob]:
         return [job for job in self._jobs.values() if job.status.state == _STARTING]
