@@ -130,6 +130,14 @@ class World:
         for name in names:
             self.keepers[name] = Keeper(name, self.broker.url, links)
         until(lambda: {n for n, seen in self.loop.seen.items() if seen.report} >= set(names))
+        until(lambda: all(self._has_history(name) for name in names))
+
+    def _has_history(self, name: str) -> bool:
+        """Whoever fails before that was never seen."""
+        try:
+            return bool(self.service.history(name)["state"] == "present")
+        except NotThereError:
+            return False
 
     def __getitem__(self, name: str) -> Keeper:
         return self.keepers[name]
