@@ -18,6 +18,7 @@ import pytest
 
 from fogline.fabric.asking import Names, Range
 from fogline.fabric.errors import NodeAway
+from fogline.fabric.fabric import Fabric
 from fogline.fabric.feed import FabricFeed
 from fogline.fabric.feed_log import ChangeSource, source_of_store
 from fogline.fabric.sources import OwnChanges
@@ -82,6 +83,12 @@ class World:
         here = {name for name, node in self.nodes.items() if not getattr(node, "away", False)}
         for question in questions:
             self.wait(lambda q=question: here <= set(self.places(q)), f"feed of {question}")  # type: ignore[misc]
+
+    def follow(self, fabric: Fabric, question: Question) -> None:
+        """A feed from real nodes, as one of them sees them."""
+        self.feed = FabricFeed(self.logs, fabric.change_sources)
+        self.feed.set_logs(items(question))
+        self.feed.start()
 
     def end(self) -> None:
         if self.feed is not None:
@@ -288,9 +295,7 @@ def test_real_nodes_are_followed(tmp_path: Path, world: World) -> None:
     question = Question(("cpu%",))
     with running(tmp_path / "nodes", "north", "south") as (north, south):
         north.put(some_values(3))
-        world.feed = FabricFeed(world.logs, north.fabric.change_sources)
-        world.feed.set_logs(items(question))
-        world.feed.start()
+        world.follow(north.fabric, question)
         world.wait(lambda: len(world.places(question)) == 2, "feed")
         north.put(some_values(4, first=3))
         south.put(some_values(5))
@@ -313,9 +318,7 @@ def test_real_nodes_are_followed(tmp_path: Path, world: World) -> None:
 def test_a_copy_here_is_followed_instead_of_its_origin(tmp_path: Path, world: World) -> None:
     question = Question(("cpu%",))
     with running(tmp_path / "nodes", "north", "south") as (north, south):
-        world.feed = FabricFeed(world.logs, south.fabric.change_sources)
-        world.feed.set_logs(items(question))
-        world.feed.start()
+        world.follow(south.fabric, question)
         world.wait(lambda: len(world.places(question)) == 2, "feed")
         north.put(some_values(300))
         world.wait_for(300, question)
@@ -354,9 +357,7 @@ def test_what_a_copy_holds_is_followed_when_its_origin_dies(
     with running(tmp_path / "nodes", "north", "south", "west") as nodes:
         north, south, _ = nodes
         here = next(node for node in nodes if node.site == reader)
-        world.feed = FabricFeed(world.logs, here.fabric.change_sources)
-        world.feed.set_logs(items(question))
-        world.feed.start()
+        world.follow(here.fabric, question)
         world.wait(lambda: len(world.places(question)) == 3, "feed")
         world.end()
         south.fabric.keep_copy("north", None)
@@ -371,18 +372,14 @@ def test_what_a_copy_holds_is_followed_when_its_origin_dies(
         until(all_there, "700 values in the copy")
         north.stop()
         until(lambda: not here.fabric.seen()["north"].can_be_asked, "it is missed")
-        world.feed = FabricFeed(world.logs, here.fabric.change_sources)
-        world.feed.set_logs(items(question))
-        world.feed.start()
+        world.follow(here.fabric, question)
         world.wait_for(700, question)
         assert world.state(question)["copies"] == {"north": "south"}
         world.end()
         north.start()
         north.put(some_values(100, first=700))
         until(lambda: here.fabric.seen()["north"].can_be_asked, "it is back")
-        world.feed = FabricFeed(world.logs, here.fabric.change_sources)
-        world.feed.set_logs(items(question))
-        world.feed.start()
+        world.follow(here.fabric, question)
         world.wait_for(800, question)
         assert world.numbers("north", question) == list(range(800))
         world.end()
@@ -391,9 +388,7 @@ def test_what_a_copy_holds_is_followed_when_its_origin_dies(
 def test_a_share_is_sent_by_nodes_and_copies_alike(tmp_path: Path, world: World) -> None:
     some = Question(("cpu%",), share=0.3)
     with running(tmp_path / "nodes", "north", "south") as (north, south):
-        world.feed = FabricFeed(world.logs, south.fabric.change_sources)
-        world.feed.set_logs(items(some))
-        world.feed.start()
+        world.follow(south.fabric, some)
         world.wait(lambda: len(world.places(some)) == 2, "feed")
         north.put(some_values(1_000))
         ranged = Range(Names(("cpu%",)), limit=500, share=0.3)

@@ -146,8 +146,8 @@ class NodeClient:
 
     def _range(self, question: Range, names: Names, after: Place | None) -> pa.Table:
         order = "desc" if question.descending else "asc"
-        names_asked = [*_names(names), *_share(question.share)]
-        asked: Asked = [("order", order), *_stretch(question), *names_asked]
+        asked: Asked = [("order", order), *_stretch(question), *_names(names)]
+        asked += _share(question.share)
         page: Asked = [("limit", question.limit)]
         if after is not None:
             start = PageStart({self._of or self._node: after}, question.start, question.end)
