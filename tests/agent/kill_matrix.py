@@ -19,7 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT)]
 
-from tests.agent.kit import AgentProcess, Publisher, wait_for  # noqa: E402
+from tests.agent.kit import AgentProcess, Publisher  # noqa: E402
+from tests.waiting import wait_for  # noqa: E402
 
 VICTIMS = ("ingest", "spark", "broker", "agent", "all")
 CLIENTS = 4

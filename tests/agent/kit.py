@@ -9,10 +9,9 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +20,13 @@ import psutil
 from paho.mqtt.enums import CallbackAPIVersion
 
 from fogline.log import SiteLog
+from tests.waiting import wait_for
 
 
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def wait_for(condition: Callable[[], Any], seconds: float, what: str) -> Any:
-    """The first true answer; fails with `what` when none comes in time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        answer = condition()
-        if answer:
-            return answer
-        time.sleep(0.05)
-    raise AssertionError(f"after {seconds:.0f} s there is still no {what}")
 
 
 class AgentProcess:

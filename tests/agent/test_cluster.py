@@ -12,7 +12,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.agent.kit import AgentProcess, Publisher, free_port, kill_pid, wait_for
+from tests.agent.kit import AgentProcess, Publisher, free_port, kill_pid
+from tests.waiting import wait_for
 
 QUERY = """
 r = STREAM FROM mqtt(topic="readings/+", format="json", time="t", lateness="1 s",

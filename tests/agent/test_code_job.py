@@ -17,7 +17,8 @@ from fogline.errors import UsageError
 from fogline.log import SiteLog
 from fogline.spark.code_job import CodeJob, CodeSpec, source_options
 from fogline.spark.user_code import load_function
-from tests.agent.kit import payloads, wait_for
+from tests.agent.kit import payloads
+from tests.waiting import wait_for
 
 PASS = "def run(records):\n    return records\n"
 FAST = """

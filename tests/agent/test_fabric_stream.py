@@ -32,7 +32,8 @@ from fogline.plan.rules import optimise
 from fogline.spark.site_job import JobSpec, SiteJob, stream_input
 from fogline.storage.store import SiteStore
 from fogline.storage.values import Value, from_values
-from tests.agent.kit import AgentProcess, Publisher, payloads, wait_for
+from tests.agent.kit import AgentProcess, Publisher, payloads
+from tests.waiting import wait_for
 
 NOON = 1_767_268_800_000_000
 SECOND = 1_000_000

@@ -14,7 +14,8 @@ from fogline.broker import Broker, Message, Options, open_broker
 from fogline.broker.memory import hub
 from fogline.links.sender import Outlet
 from fogline.log import SiteLog, get_position
-from tests.agent.kit import payloads, wait_for
+from tests.agent.kit import payloads
+from tests.waiting import wait_for
 
 
 @pytest.fixture

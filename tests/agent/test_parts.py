@@ -18,7 +18,8 @@ from fogline.agent.recent import Recent
 from fogline.agent.rejects import RejectMover
 from fogline.log import SiteLog
 from fogline.spark.site_session import pools_xml
-from tests.agent.kit import payloads, wait_for
+from tests.agent.kit import payloads
+from tests.waiting import wait_for
 
 
 def test_recent_knows_what_it_saw() -> None:

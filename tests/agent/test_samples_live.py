@@ -19,7 +19,8 @@ from fogline.plan.program import lower
 from fogline.plan.rules import optimise
 from fogline.spark.engine import run_batch
 from fogline.spark.scan import Input
-from tests.agent.kit import AgentProcess, wait_for
+from tests.agent.kit import AgentProcess
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT.parent / "shared" / "data"

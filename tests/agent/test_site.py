@@ -18,7 +18,8 @@ from fogline.agent.site import Site
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
 from fogline.errors import UsageError
 from tests.agent import kill_matrix
-from tests.agent.kit import AgentProcess, free_port, wait_for
+from tests.agent.kit import AgentProcess, free_port
+from tests.waiting import wait_for
 
 BASE = 1_735_689_600_000
 QUERY = """

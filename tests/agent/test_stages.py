@@ -16,7 +16,8 @@ from fogline.plan.query_file import check_text
 from fogline.plan.rules import optimise
 from fogline.spark.first_stage_job import FirstStageJob
 from fogline.spark.site_job import JobSpec, SiteJob
-from tests.agent.kit import payloads, wait_for
+from tests.agent.kit import payloads
+from tests.waiting import wait_for
 
 QUERY = """
 s = STREAM FROM mqtt(topic="t", format="json", time="at", lateness="2 s");

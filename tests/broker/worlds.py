@@ -12,22 +12,20 @@ from pathlib import Path
 from fogline.broker import Broker, Message, Options, open_broker
 from fogline.broker.memory import hub
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
+from tests.waiting import PATIENCE, wait_for
 
 SECONDS = 15.0
 
 
 def eventually(condition: Callable[[], object]) -> None:
     """Waits until something holds; fails when it takes too long."""
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
+    wait_for(condition, SECONDS)
 
 
 def receive(broker: Broker, count: int, acknowledge: bool = True) -> list[Message]:
     """At least `count` messages; fewer when no more come."""
     found: list[Message] = []
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + SECONDS * PATIENCE
     while len(found) < count and time.monotonic() < deadline:
         batch = broker.receive(timeout=0.2)
         found += batch

@@ -12,7 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.agent.kit import free_port, kill_with_children, wait_for
+from tests.agent.kit import free_port, kill_with_children
+from tests.waiting import wait_for
 
 COMMAND = [sys.executable, "-c", "from fogline.cli import main; main()"]
 QUERY = """

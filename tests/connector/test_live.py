@@ -21,6 +21,7 @@ from fogline.plan.rules import optimise
 from fogline.spark.engine import run_batch
 from fogline.spark.scan import Input
 from fogline.spark.site_job import JobSpec, SiteJob
+from tests.waiting import PATIENCE
 
 BASE = 1_700_000_000_000
 STREAM = (
@@ -75,7 +76,7 @@ def results(site: SiteLog, insight: str, count: int) -> list[dict[str, Any]]:
 
 def messages(site: SiteLog, log: str, count: int) -> list[tuple[str, bytes]]:
     """What is in a log, once there is so much."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 60 * PATIENCE
     found: list[tuple[str, bytes]] = []
     with site.reader(log) as reader:
         position = 0
@@ -139,7 +140,7 @@ def test_goes_on_after_a_restart_with_its_state(
     job.stop()
     send(writer, *[("a", 1.0, 100 + n) for n in range(100)])
     start(text)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 60 * PATIENCE
     last = 0.0
     while last < 200 and time.monotonic() < deadline:
         last = results(site, "n", 1)[-1]["value"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,8 @@ import cbor2
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import window
+
+from tests.waiting import wait_for
 
 END = 253_402_214_400_000_000
 Rows = list[dict[str, Any]]
@@ -26,13 +27,6 @@ def write(path: Path, *records: Any) -> Path:
 def append(path: Path, text: str) -> None:
     with path.open("a") as file:
         file.write(text)
-
-
-def wait(condition: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "nothing happened"
-        time.sleep(0.02)
 
 
 def rejected(folder: Path) -> Rows:
@@ -140,16 +134,16 @@ def test_tail_waits_for_whole_lines_and_the_end(start: Callable, tmp_path: Path)
     path = write(tmp_path / "in", {"i": 0})
     rows: Rows = []
     query = start(rows, path, "json", "i long, _error", now=False, tail=True, flush=True)
-    wait(lambda: numbers(rows) == [0])
+    wait_for(lambda: numbers(rows) == [0])
     append(path, '{"i": 1}\n{"i"')
-    wait(lambda: numbers(rows) == [0, 1])
+    wait_for(lambda: numbers(rows) == [0, 1])
     append(path, ": 2}\n")
-    wait(lambda: numbers(rows) == [0, 1, 2])
+    wait_for(lambda: numbers(rows) == [0, 1, 2])
     append(path, '{"i": 3}')
     query.processAllAvailable()
     assert numbers(rows) == [0, 1, 2]
     path.with_name("in.end").touch()
-    wait(lambda: len(rows) == 5)
+    wait_for(lambda: len(rows) == 5)
     query.processAllAvailable()
     assert [row["i"] for row in rows] == [0, 1, 2, 3, None]
     assert rows[-1]["_time"] == END
@@ -160,11 +154,11 @@ def test_tail_finds_new_files(start: Callable, tmp_path: Path) -> None:
     write(tmp_path / "in" / "a", {"i": 0})
     rows: Rows = []
     start(rows, tmp_path / "in", "json", "i long", now=False, tail=True)
-    wait(lambda: numbers(rows) == [0])
+    wait_for(lambda: numbers(rows) == [0])
     write(tmp_path / "in" / "b", {"i": 1})
-    wait(lambda: numbers(rows) == [0, 1])
+    wait_for(lambda: numbers(rows) == [0, 1])
     append(tmp_path / "in" / "a", '{"i": 2}\n')
-    wait(lambda: numbers(rows) == [0, 1, 2])
+    wait_for(lambda: numbers(rows) == [0, 1, 2])
 
 
 def test_tail_of_cbor_waits_for_whole_items(stream: Callable, tmp_path: Path) -> None:

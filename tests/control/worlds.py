@@ -22,6 +22,7 @@ from fogline.control import (
     Operation,
 )
 from fogline.model.nodes import ONLINE, Node, NodeView
+from tests.waiting import PATIENCE, wait_for
 
 SECONDS = 20.0
 QUICK = ControlOptions(retry_longest=0.3)
@@ -29,10 +30,7 @@ QUICK = ControlOptions(retry_longest=0.3)
 
 def eventually(condition: Callable[[], object]) -> None:
     """Waits until something holds; fails when it takes too long."""
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
+    wait_for(condition, SECONDS)
 
 
 def site(name: str, **more: Any) -> Node:
@@ -179,7 +177,7 @@ def publish(broker: Broker, topic: str, payload: bytes, retain: bool = False) ->
 def heard(broker: Broker, count: int) -> list[Message]:
     """At least `count` messages."""
     found: list[Message] = []
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + SECONDS * PATIENCE
     while len(found) < count and time.monotonic() < deadline:
         batch = broker.receive(timeout=0.1)
         found += batch

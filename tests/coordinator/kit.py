@@ -23,13 +23,6 @@ from fogline.model.nodes import ONLINE, SITE, Node, NodeView, Observed
 CODE = "def clean(records):\n    return records\n"
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
-
-
 def chain(name: str, jobs: int, node: str = "north", prefix: str = "job") -> Pipeline:
     """Jobs that read what the one before writes."""
     return Pipeline(

@@ -16,7 +16,8 @@ from fogline.coordinator.wiring import Coordinator
 from fogline.errors import DataError
 from fogline.model.jobs import Assignment
 from fogline.model.nodes import SITE, Node, Observed
-from tests.coordinator.kit import CODE, composition, wait_for
+from tests.coordinator.kit import CODE, composition
+from tests.waiting import wait_for
 
 
 class Site:

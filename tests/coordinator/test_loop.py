@@ -12,7 +12,8 @@ from fogline.coordinator import loop as module
 from fogline.coordinator.loop import Outstanding
 from fogline.coordinator.state import Look
 from fogline.model.nodes import ONLINE
-from tests.coordinator.kit import CODE, FakeControl, Rig, composition, wait_for
+from tests.coordinator.kit import CODE, FakeControl, Rig, composition
+from tests.waiting import wait_for
 
 SECONDS = 60.0
 """Longer than any test may take: who waits it out fails."""

@@ -19,7 +19,8 @@ from fogline.coordinator.errors import NotThereError, StoreError, TooLargeError
 from fogline.coordinator.packages import Packages
 from fogline.coordinator.store import Alias, Store
 from fogline.errors import DataError
-from tests.coordinator.kit import CODE, wait_for
+from tests.coordinator.kit import CODE
+from tests.waiting import wait_for
 
 
 @pytest.fixture

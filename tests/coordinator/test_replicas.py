@@ -33,7 +33,8 @@ from fogline.coordinator.wiring import Coordinator
 from fogline.errors import DataError
 from fogline.http_server import Server
 from fogline.model.nodes import SITE, Node
-from tests.coordinator.kit import Rig, wait_for
+from tests.coordinator.kit import Rig
+from tests.waiting import wait_for
 
 TOKEN = "a-token-for-these-tests"
 QUICK = ReplicaConfig(seconds=0.2, recent_hours=0)

@@ -19,7 +19,8 @@ from fogline.coordinator.routes import ROUTES
 from fogline.coordinator.service import Service
 from fogline.coordinator.tokens import Tokens
 from fogline.http_server import Server
-from tests.coordinator.kit import CODE, Rig, composition, wait_for
+from tests.coordinator.kit import CODE, Rig, composition
+from tests.waiting import wait_for
 
 TOKEN = "a-token-for-these-tests"
 YAML = {"Content-Type": "application/yaml"}

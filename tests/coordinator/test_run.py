@@ -26,7 +26,8 @@ from fogline.coordinator.tokens import Tokens, load_tokens, own_tokens
 from fogline.coordinator.wiring import Coordinator
 from fogline.errors import DataError, PipelineError, SetupError, UsageError
 from fogline.http_server import Server
-from tests.coordinator.kit import CODE, FakeControl, Rig, composition, wait_for
+from tests.coordinator.kit import CODE, FakeControl, Rig, composition
+from tests.waiting import wait_for
 
 TOKEN = "a-token-for-these-tests"
 

@@ -16,7 +16,8 @@ from fogline.coordinator.ports import START, STOP, UNINSTALL, UPDATE, Action
 from fogline.coordinator.state import Memory
 from fogline.errors import DataError, PipelineError
 from fogline.model.nodes import GONE, ONLINE, Observed
-from tests.coordinator.kit import Rig, chain, composition, wait_for
+from tests.coordinator.kit import Rig, chain, composition
+from tests.waiting import wait_for
 
 Make = Callable[..., Rig]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,6 +19,7 @@ from fogline.http_server import Server
 from fogline.storage.limits import StoreLimits
 from fogline.storage.store import SiteStore
 from fogline.storage.values import Value, from_values, to_values
+from tests.waiting import wait_for
 
 SECRET = "a secret that nodes share"
 START = 1_767_225_600_000_000
@@ -102,11 +102,7 @@ def all_answer(node: RunningNode) -> bool:
 
 
 def until(condition: Callable[[], object], what: str = "") -> None:
-    """Waits for a condition, not for a time."""
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.02)
+    wait_for(condition, DEADLINE, what)
 
 
 def some_values(count: int, metric: str = "cpu", first: int = 0) -> list[Value]:

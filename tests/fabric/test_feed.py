@@ -29,6 +29,7 @@ from fogline.storage.changes import Changes
 from fogline.storage.store import SiteStore
 from fogline.storage.values import SCHEMA, Value, from_values
 from tests.fabric.kit_nodes import pages, running, some_values, until
+from tests.waiting import wait_for
 
 NOON = 1_767_268_800_000_000
 ALL = Question()
@@ -121,10 +122,7 @@ class World:
         return [int(r["value"]) for r in self.records(question) if r["nodeID"] == node]
 
     def wait(self, condition: Callable[[], Any], what: str) -> None:
-        deadline = time.monotonic() + 60
-        while not condition():
-            assert time.monotonic() < deadline, f"no {what}: {self.feed and self.feed.status()}"
-            time.sleep(0.01)
+        wait_for(condition, 60, lambda: f"{what}: {self.feed and self.feed.status()}")
 
     def wait_for(self, count: int, question: Question = ALL) -> None:
         self.wait(lambda: len(self.records(question)) >= count, f"{count} records")

@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +26,13 @@ from fogline.storage.mapping import Insights, Readings
 from fogline.storage.store import SiteStore
 from fogline.storage.values import BATCH, Value, to_values
 from tests.storage.kit import START, everything, same_values
+from tests.waiting import wait_for
 
 ALL = Readings(entity="s", time="t", labels=("c",), prefix="p.")
 
 
 def message(body: object) -> Message:
     return "city/1", body if isinstance(body, bytes) else json.dumps(body).encode(), START
-
-
-def wait_for(true: Callable[[], Any], what: str, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 # ── every field ──────────────────────────────────────────────────────────────────────────────────
@@ -180,17 +174,17 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 def test_logs_are_followed_as_the_list_changes(rig: Rig) -> None:
     rig.write("a", {"x": 1}, {"x": 2})
     rig.want("a", "b")
-    wait_for(lambda: rig.taken("a") == 2, "the first log")
+    wait_for(lambda: rig.taken("a") == 2, 60, "the first log")
     rig.write("b", {"x": 3})
-    wait_for(lambda: rig.taken("b") == 1, "a log that was made later")
+    wait_for(lambda: rig.taken("b") == 1, 60, "a log that was made later")
     assert rig.told("a")["lag"] == 0
     rig.want("b", "c")
-    wait_for(lambda: not rig.told("a"), "the end of the first log")
+    wait_for(lambda: not rig.told("a"), 60, "the end of the first log")
     rig.write("c", {"x": 4, "y": "on"})
-    wait_for(lambda: rig.taken("c") == 2, "the third log")
+    wait_for(lambda: rig.taken("c") == 2, 60, "the third log")
     rig.write("a", {"x": 5})
     rig.want("a")
-    wait_for(lambda: rig.taken("a") == 1, "the first log goes on where it was")
+    wait_for(lambda: rig.taken("a") == 1, 60, "the first log goes on where it was")
     found = sorted(str(value.value) for value in everything(rig.store))
     assert found == ["1.0", "2.0", "3.0", "4.0", "5.0", "on"]
 
@@ -198,11 +192,11 @@ def test_logs_are_followed_as_the_list_changes(rig: Rig) -> None:
 def test_a_log_that_is_not_wanted_holds_up_nothing(rig: Rig) -> None:
     end = rig.write("a", *({"x": number} for number in range(500)))
     rig.want("a")
-    wait_for(lambda: rig.taken("a") == 500, "all values")
+    wait_for(lambda: rig.taken("a") == 500, 60, "all values")
     folder = rig.logs.folder("a")
     assert get_position(folder, READER) == 0, "nothing is on disk in the store yet"
     rig.want()
-    wait_for(lambda: get_position(folder, READER) is None, "the reader to be forgotten")
+    wait_for(lambda: get_position(folder, READER) is None, 60, "the reader to be forgotten")
     assert rig.store.committed("a") == end
     assert rig.store.state().rows == 500
 
@@ -218,7 +212,7 @@ def test_places_of_logs_that_nobody_names_are_forgotten_later(
             set_position(rig.logs.folder(log), READER, 0)
         rig.want("kept")
         rig.feeding.start()
-        wait_for(lambda: get_position(rig.logs.folder("stray"), READER) is None, "forgotten")
+        wait_for(lambda: get_position(rig.logs.folder("stray"), READER) is None, 60, "forgotten")
         assert get_position(rig.logs.folder("kept"), READER) == 0
     finally:
         rig.close()
@@ -227,11 +221,11 @@ def test_places_of_logs_that_nobody_names_are_forgotten_later(
 def test_a_changed_declaration_counts_from_then_on(rig: Rig) -> None:
     rig.want("a", prefix="old.")
     rig.write("a", {"x": 1})
-    wait_for(lambda: rig.taken("a") == 1, "the first value")
+    wait_for(lambda: rig.taken("a") == 1, 60, "the first value")
     rig.want("a", prefix="new.")
-    wait_for(lambda: rig.taken("a") == 0, "the new declaration")
+    wait_for(lambda: rig.taken("a") == 0, 60, "the new declaration")
     rig.write("a", {"x": 2})
-    wait_for(lambda: rig.taken("a") == 1, "the second value")
+    wait_for(lambda: rig.taken("a") == 1, 60, "the second value")
     assert [value.metric for value in everything(rig.store)] == ["old.x", "new.x"]
 
 
@@ -243,18 +237,18 @@ def test_a_changed_declaration_counts_from_then_on(rig: Rig) -> None:
 def test_what_is_not_kept_is_told_with_the_reason(rig: Rig, more: dict[str, Any], why: str) -> None:
     rig.feeding.want([{"log": "bad", "kind": "readings", **more}, {"log": "good"}, {"log": ""}])
     rig.write("good", {"x": 1})
-    wait_for(lambda: rig.taken("good") == 1, "the other log")
+    wait_for(lambda: rig.taken("good") == 1, 60, "the other log")
     assert rig.state("bad") == "not kept"
     assert why in rig.told("bad")["why"]
     assert rig.state("") == "not kept"
     rig.feeding.want([{"log": "good"}])
-    wait_for(lambda: not rig.told("bad"), "the end of the bad one")
+    wait_for(lambda: not rig.told("bad"), 60, "the end of the bad one")
 
 
 def test_values_that_are_none_are_counted(rig: Rig) -> None:
     rig.want("a", time="t")
     rig.write("a", b"rubbish", {"t": "never", "x": 1}, {"t": START, "x": 1})
-    wait_for(lambda: rig.taken("a") == 1, "the one value")
+    wait_for(lambda: rig.taken("a") == 1, 60, "the one value")
     assert rig.told("a")["rejected"] == {"not json": 1, "no time": 1}
 
 
@@ -270,10 +264,10 @@ def test_a_full_store_is_tried_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(rig.store, "ingest", ingest)
     rig.want("a")
     rig.write("a", {"x": 1})
-    wait_for(lambda: rig.state("a") == "full", "the full store to be told")
+    wait_for(lambda: rig.state("a") == "full", 60, "the full store to be told")
     assert rig.told("a")["lag"] > 0
     full.clear()
-    wait_for(lambda: rig.state("a") == "running", "the store to be tried again")
+    wait_for(lambda: rig.state("a") == "running", 60, "the store to be tried again")
     assert [value.value for value in everything(rig.store)] == [1.0]
 
 
@@ -292,11 +286,11 @@ def test_one_log_in_trouble_does_not_stop_the_others(
     rig.logs.folder("file").write_text("not a folder", encoding="utf-8")
     rig.want("bug", "file", "good")
     rig.write("good", {"x": 1})
-    wait_for(lambda: rig.taken("good") == 1, "the good log")
-    wait_for(lambda: rig.state("bug") == "failed", "the bug to be told")
-    wait_for(lambda: rig.state("file") == "failed", "the file to be told")
+    wait_for(lambda: rig.taken("good") == 1, 60, "the good log")
+    wait_for(lambda: rig.state("bug") == "failed", 60, "the bug to be told")
+    wait_for(lambda: rig.state("file") == "failed", 60, "the file to be told")
     rig.write("good", {"x": 2})
-    wait_for(lambda: rig.taken("good") == 2, "the good log goes on")
+    wait_for(lambda: rig.taken("good") == 2, 60, "the good log goes on")
 
 
 def test_damage_is_skipped_and_counted(rig: Rig) -> None:
@@ -307,14 +301,14 @@ def test_damage_is_skipped_and_counted(rig: Rig) -> None:
         file.seek(200)
         file.write(b"\xff" * 8)
     rig.want("a")
-    wait_for(lambda: rig.told("a").get("skipped_bytes", 0) > 0, "the damage to be counted")
+    wait_for(lambda: rig.told("a").get("skipped_bytes", 0) > 0, 60, "the damage to be counted")
 
 
 def test_a_log_that_was_replaced_is_told(rig: Rig) -> None:
     rig.store.ingest(BATCH.empty_table(), "a", 1 << 40)
     rig.write("a", {"x": 1})
     rig.want("a")
-    wait_for(lambda: rig.state("a") == "failed", "the replaced log to be told")
+    wait_for(lambda: rig.state("a") == "failed", 60, "the replaced log to be told")
     assert "replaced" in rig.told("a")["why"]
 
 
@@ -323,7 +317,7 @@ def test_a_quiet_site_is_looked_at_seldom(rig: Rig, monkeypatch: pytest.MonkeyPa
     for name in names:
         rig.write(name, {"x": 1})
     rig.want(*names)
-    wait_for(lambda: all(rig.taken(name) == 1 for name in names), "all logs")
+    wait_for(lambda: all(rig.taken(name) == 1 for name in names), 60, "all logs")
     rounds, original = [0], Feeding._round
 
     def counted(self: Feeding) -> int:
@@ -332,7 +326,7 @@ def test_a_quiet_site_is_looked_at_seldom(rig: Rig, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(Feeding, "_round", counted)
     begun = time.monotonic()
-    wait_for(lambda: rounds[0] >= 15, "rounds to go on")
+    wait_for(lambda: rounds[0] >= 15, 60, "rounds to go on")
     waited = time.monotonic() - begun
     assert rounds[0] <= 10 + waited / feeding_module._LONGEST_PAUSE
 
@@ -340,11 +334,11 @@ def test_a_quiet_site_is_looked_at_seldom(rig: Rig, monkeypatch: pytest.MonkeyPa
 def test_the_process_forgets_no_file_descriptors(rig: Rig) -> None:
     rig.write("a", {"x": 1})
     rig.want("a")
-    wait_for(lambda: rig.taken("a") == 1, "the value")
+    wait_for(lambda: rig.taken("a") == 1, 60, "the value")
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
         rig.want()
-        wait_for(lambda: not rig.told("a"), "the end")
+        wait_for(lambda: not rig.told("a"), 60, "the end")
         rig.want("a")
-        wait_for(lambda: rig.told("a"), "the log again")
+        wait_for(lambda: rig.told("a"), 60, "the log again")
     assert len(os.listdir("/proc/self/fd")) <= before + 2

@@ -25,6 +25,7 @@ from fogline.log import LogWriter, SiteLog
 from fogline.storage.limits import StoreLimits
 from fogline.storage.store import SiteStore
 from tests.storage.kit import START
+from tests.waiting import wait_for
 
 SMALL = {"flush_rows": 40, "flush_us": 100_000, "file_rows": 5_000, "merge_files": 3}
 SECRET = "what these sites share"
@@ -48,10 +49,8 @@ class Process:
         return self.child.status
 
     def wait(self, true: Callable[[], Any], what: str) -> None:
-        deadline = time.monotonic() + SECONDS
-        while not self._holds(true):
-            assert time.monotonic() < deadline, f"no {what}: {self.status}\n{self.log()}"
-            time.sleep(0.02)
+        told = lambda: f"{what}: {self.status}\n{self.log()}"  # noqa: E731
+        wait_for(lambda: self._holds(true), SECONDS, told)
 
     def _holds(self, true: Callable[[], Any]) -> bool:
         self.child.keep_running()

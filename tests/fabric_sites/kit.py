@@ -14,6 +14,7 @@ from fogline.broker import Broker, Message, Options, open_broker
 from fogline.demo.world import World
 from fogline.errors import FoglineError
 from fogline.fabric.http import Door, Patience
+from tests.waiting import PATIENCE
 
 BASE = 1_700_000_000
 SECONDS = 120.0
@@ -108,7 +109,7 @@ def states(world: World, site: str) -> dict[str, str]:
 
 def eventually(condition: Callable[[], Any], what: str, seconds: float = SECONDS) -> Any:
     """The first true answer; what fails meanwhile is tried again."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE * seconds
     last: object = None
     while time.monotonic() < deadline:
         try:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from fogline.gateway.chain import Chain, Results
@@ -35,12 +34,3 @@ def run(
     if flush:
         chain.flush(results)
     return [json.loads(payload) for payload in results.out], results
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
-    """The condition's value as soon as it is true."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
-    return found

@@ -21,7 +21,8 @@ from fogline.gateway.control import controlled
 from fogline.gateway.gateway import Gateway
 from fogline.gateway.host import Host
 from fogline.links import PREFIX, decode
-from tests.gateway.helpers import BASE, wait_for
+from tests.gateway.helpers import BASE
+from tests.waiting import wait_for
 
 _numbers = count()
 

@@ -13,7 +13,7 @@ from fogline.broker import Message, open_broker
 from fogline.broker.memory import hub
 from fogline.gateway.intake import Intake, Target
 from fogline.log import SiteLog
-from tests.gateway.helpers import wait_for
+from tests.waiting import wait_for
 
 TARGETS = 3
 _numbers = itertools.count()

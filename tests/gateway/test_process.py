@@ -21,7 +21,8 @@ from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
 from fogline.control import ControlClient
 from fogline.links import PREFIX, decode
 from fogline.model.nodes import GONE, ONLINE
-from tests.gateway.helpers import BASE, wait_for
+from tests.gateway.helpers import BASE
+from tests.waiting import wait_for
 
 MOST_BYTES = 60e6
 

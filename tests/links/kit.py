@@ -6,21 +6,18 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from fogline.log import LogWriter, SiteLog
+from tests.waiting import wait_for
 
 SECONDS = 30.0
 
 
 def eventually(condition: Callable[[], object], what: str = "it") -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen in time"
-        time.sleep(0.01)
+    wait_for(condition, SECONDS, what)
 
 
 def site(folder: Path, **more: Any) -> SiteLog:

@@ -15,6 +15,7 @@ import pytest
 
 from fogline.log import LogBusy, LogDamaged, LogReader, SiteLog
 from tests.log.kit import TOPIC, copy, follow, read, records, segments, write, writer
+from tests.waiting import PATIENCE
 
 Tool = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -115,7 +116,7 @@ def test_python_is_turned_away_by_a_java_writer(folder: Path, java: list[str]) -
     command = [*java, "append", str(folder), TOPIC]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 20 * PATIENCE
         while not (folder / "committed").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         with pytest.raises(LogBusy, match="another process"):

@@ -18,6 +18,7 @@ from fogline.errors import FoglineError
 from fogline.simulate import Run, Wire, publish
 from fogline.simulate.mqtt import BrokerUrl
 from tests.simulate.broker import Mosquitto, free_port
+from tests.waiting import PATIENCE
 
 
 class Listener:
@@ -35,7 +36,7 @@ class Listener:
         assert subscribed.wait(10)
 
     def wait_for(self, count: int) -> list[bytes]:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 10 * PATIENCE
         while len(self.payloads) < count and time.monotonic() < deadline:
             time.sleep(0.02)
         self.client.disconnect()
@@ -97,7 +98,7 @@ def test_an_interrupt_stops_cleanly_and_counts(mosquitto: Mosquitto) -> None:
     code = f"{listen}\nfrom fogline.simulate.command import simulate\n{call}"
     listener = Listener(mosquitto.port, "x")
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 20 * PATIENCE
     while len(listener.payloads) < 50 and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)

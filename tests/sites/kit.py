@@ -14,6 +14,7 @@ from fogline.demo.world import World
 from fogline.errors import FoglineError
 from fogline.log import SiteLog
 from tests.agent.kit import Publisher, payloads
+from tests.waiting import wait_for
 
 PASS = "def run(records):\n    return records.select('payload')\n"
 
@@ -38,10 +39,7 @@ class Device(threading.Thread):
         """Ends it when everything is confirmed; how many it sent."""
         self._done.set()
         self.join()
-        deadline = time.monotonic() + 60
-        while self._publisher.confirmed < self.sent and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert self._publisher.confirmed == self.sent
+        wait_for(lambda: self._publisher.confirmed == self.sent, 60, "confirmation")
         self._publisher.close()
         return self.sent
 

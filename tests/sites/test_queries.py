@@ -15,8 +15,9 @@ import yaml
 
 from fogline.demo.world import Process, World, free_port
 from fogline.log import SiteLog
-from tests.agent.kit import Publisher, payloads, wait_for
+from tests.agent.kit import Publisher, payloads
 from tests.sites.kit import deployed
+from tests.waiting import wait_for
 
 QUERY = """
 s = STREAM FROM mqtt(topic="rooms", format="json", time="at", lateness="3 s"{nodes});
