@@ -38,6 +38,19 @@ def test_a_batch_is_at_most_as_large_as_asked(world: World) -> None:
     assert max(sizes) <= 3
 
 
+def test_several_filters_together(world: World) -> None:
+    reader = world.open("reader")
+    patterns = [f"plant/{number}" for number in range(300)]
+    reader.subscribe(patterns)
+    send(reader, *(Message(pattern, b"1") for pattern in patterns))
+    assert {message.topic for message in receive(reader, 300)} == set(patterns)
+    reader.unsubscribe(patterns[1:])
+    send(reader, Message("plant/7", b"2"), Message("plant/0", b"3"))
+    assert payloads(receive(reader, 1)) == [b"3"]
+    with pytest.raises(TopicError):
+        reader.subscribe(["fine", "a#"])
+
+
 def test_an_empty_batch_when_nothing_comes(world: World) -> None:
     reader = world.open("reader")
     reader.subscribe("x")

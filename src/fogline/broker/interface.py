@@ -30,6 +30,9 @@ RECEIVE_MESSAGES = 10_000
 CONNECT_SECONDS = 10.0
 PUBLISH_SECONDS = 60.0
 
+Filters = str | Sequence[str]
+"""One filter of topics, or several."""
+
 
 class Message(NamedTuple):
     """One message, as published or as received. A tuple, because there are very many of them."""
@@ -86,17 +89,17 @@ class Broker(ABC):
         """
 
     @abstractmethod
-    def subscribe(self, pattern: str, qos: int = 1, timeout: float = CONNECT_SECONDS) -> None:
-        """Takes messages of a filter, from when this returns; `$share/group/filter` shares them.
+    def subscribe(self, patterns: Filters, qos: int = 1, timeout: float = CONNECT_SECONDS) -> None:
+        """Takes messages of filters, from when this returns; `$share/group/filter` shares them.
 
-        Repeating a subscription is harmless (retained messages come again). Raises `TopicError`,
-        `BrokerRefusedError`, or `BrokerTimeoutError`: then it is made as soon as there is a
-        connection.
+        Several go to the broker together. Repeating a subscription is harmless (retained messages
+        come again). Raises `TopicError`, `BrokerRefusedError`, or `BrokerTimeoutError`: then it is
+        made as soon as there is a connection.
         """
 
     @abstractmethod
-    def unsubscribe(self, pattern: str, timeout: float = CONNECT_SECONDS) -> None:
-        """Ends a subscription; messages that are under way may still come."""
+    def unsubscribe(self, patterns: Filters, timeout: float = CONNECT_SECONDS) -> None:
+        """Ends subscriptions; messages that are under way may still come."""
 
     @abstractmethod
     def receive(self, max_messages: int = RECEIVE_MESSAGES, timeout: float = 1.0) -> Batch:

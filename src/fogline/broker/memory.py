@@ -21,13 +21,14 @@ from fogline.broker.interface import (
     RECEIVE_MESSAGES,
     Batch,
     Broker,
+    Filters,
     Message,
 )
 from fogline.broker.memory_hub import Hub, Session, hub
 from fogline.broker.options import Options
 from fogline.broker.outbox import Outbox
 from fogline.broker.tickets import Ticket
-from fogline.broker.topics import check_filter, check_messages
+from fogline.broker.topics import check_filters, check_messages
 
 __all__ = ["MemoryBroker", "hub"]
 
@@ -62,20 +63,24 @@ class MemoryBroker(Broker):
                 raise BrokerUnreachableError("the broker in memory is stopped")
             self.found()
 
-    def subscribe(self, pattern: str, qos: int = 1, timeout: float = CONNECT_SECONDS) -> None:
-        check_filter(pattern)
+    def subscribe(self, patterns: Filters, qos: int = 1, timeout: float = CONNECT_SECONDS) -> None:
+        checked = check_filters(patterns)
         with self._hub.changed:
             self._check_open()
-            self._wanted[pattern] = min(qos, 1)
+            self._wanted |= dict.fromkeys(checked, min(qos, 1))
             session = self._await_session(timeout)
-            self._hub.subscribe(session, pattern, min(qos, 1))
+            for pattern in checked:
+                self._hub.subscribe(session, pattern, min(qos, 1))
 
-    def unsubscribe(self, pattern: str, timeout: float = CONNECT_SECONDS) -> None:
-        check_filter(pattern)
+    def unsubscribe(self, patterns: Filters, timeout: float = CONNECT_SECONDS) -> None:
+        checked = check_filters(patterns)
         with self._hub.changed:
             self._check_open()
-            self._wanted.pop(pattern, None)
-            self._await_session(timeout).filters.pop(pattern, None)
+            for pattern in checked:
+                self._wanted.pop(pattern, None)
+            session = self._await_session(timeout)
+            for pattern in checked:
+                session.filters.pop(pattern, None)
 
     def receive(self, max_messages: int = RECEIVE_MESSAGES, timeout: float = 1.0) -> Batch:
         deadline = time.monotonic() + timeout

@@ -6,6 +6,7 @@ before it can be on our disk, and after a crash in between nobody would have it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from fogline.broker.errors import BrokerClosedError
@@ -15,6 +16,7 @@ from fogline.broker.interface import (
     RECEIVE_MESSAGES,
     Batch,
     Broker,
+    Filters,
     Message,
 )
 from fogline.broker.mqtt_link import Link
@@ -22,7 +24,7 @@ from fogline.broker.mqtt_queues import Queues
 from fogline.broker.options import Options
 from fogline.broker.requests import Request
 from fogline.broker.tickets import Ticket
-from fogline.broker.topics import check_filter, check_messages
+from fogline.broker.topics import check_filters, check_messages
 from fogline.model.broker_url import BrokerUrl
 
 
@@ -54,13 +56,11 @@ class MqttBroker(Broker):
         if not link.connected:
             raise link.problem
 
-    def subscribe(self, pattern: str, qos: int = 1, timeout: float = CONNECT_SECONDS) -> None:
-        check_filter(pattern)
-        self._ask(Request(pattern, min(qos, 1)), timeout)
+    def subscribe(self, patterns: Filters, qos: int = 1, timeout: float = CONNECT_SECONDS) -> None:
+        self._ask([Request(pattern, min(qos, 1)) for pattern in check_filters(patterns)], timeout)
 
-    def unsubscribe(self, pattern: str, timeout: float = CONNECT_SECONDS) -> None:
-        check_filter(pattern)
-        self._ask(Request(pattern, None), timeout)
+    def unsubscribe(self, patterns: Filters, timeout: float = CONNECT_SECONDS) -> None:
+        self._ask([Request(pattern, None) for pattern in check_filters(patterns)], timeout)
 
     def receive(self, max_messages: int = RECEIVE_MESSAGES, timeout: float = 1.0) -> Batch:
         was_full = self._queues.inbox.full
@@ -94,7 +94,9 @@ class MqttBroker(Broker):
         if self._closed:
             raise BrokerClosedError("the broker connection is closed")
 
-    def _ask(self, request: Request, timeout: float) -> None:
-        self._queues.subscriptions.ask(request)
+    def _ask(self, requests: Sequence[Request], timeout: float) -> None:
+        self._queues.subscriptions.ask(requests)
         self._queues.wake()
-        request.wait(timeout)
+        deadline = time.monotonic() + timeout
+        for request in requests:
+            request.wait(max(0.0, deadline - time.monotonic()), timeout)

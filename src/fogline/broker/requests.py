@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from fogline.broker.errors import BrokerClosedError, BrokerError, BrokerTimeoutError
@@ -21,8 +22,9 @@ class Request:
         self.error = error
         self.answered.set()
 
-    def wait(self, timeout: float) -> None:
-        if not self.answered.wait(timeout):
+    def wait(self, seconds: float, timeout: float) -> None:
+        """At most so many seconds, the rest of the caller's time-out."""
+        if not self.answered.wait(seconds):
             raise BrokerTimeoutError(f"no answer for {self.pattern!r} within {timeout:g} s")
         if self.error is not None:
             raise self.error
@@ -38,15 +40,16 @@ class Subscriptions:
         self._closed = False
         self._lock = threading.Lock()
 
-    def ask(self, request: Request) -> None:
+    def ask(self, requests: Iterable[Request]) -> None:
         with self._lock:
             if self._closed:
                 raise BrokerClosedError("the broker connection is closed")
-            if request.qos is None:
-                self._wanted.pop(request.pattern, None)
-            else:
-                self._wanted[request.pattern] = request.qos
-            self._unsent.append(request)
+            for request in requests:
+                if request.qos is None:
+                    self._wanted.pop(request.pattern, None)
+                else:
+                    self._wanted[request.pattern] = request.qos
+                self._unsent.append(request)
 
     def take_unsent(self) -> list[Request]:
         with self._lock:

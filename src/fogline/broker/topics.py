@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fogline.broker.errors import BrokerError, TopicError
 from fogline.broker.interface import Message
@@ -46,6 +46,14 @@ def check_filter(text: str) -> None:
             raise TopicError(f"bad filter {text!r}", "# stands alone and last, as in city/#")
         if level != "+" and "+" in level:
             raise TopicError(f"bad filter {text!r}", "+ stands for a whole level, as in city/+/t")
+
+
+def check_filters(patterns: str | Sequence[str]) -> Sequence[str]:
+    """One filter or several as several; raises `TopicError` when one of them is none."""
+    several = [patterns] if isinstance(patterns, str) else patterns
+    for pattern in several:
+        check_filter(pattern)
+    return several
 
 
 def split_share(text: str) -> tuple[str | None, str]:

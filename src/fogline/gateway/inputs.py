@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fogline.agent.journal import sync_from
 from fogline.links.identity import number_of
-from fogline.log import Limits, LogReader, enforce, set_position
+from fogline.log import Limits, LogReader, LogWriter, enforce, set_position
 
 READER = "jobs"
 
@@ -21,6 +21,8 @@ class Input:
 
     def __init__(self, folder: Path, journal: bool) -> None:
         self.folder = folder
+        self.writer: LogWriter | None = None
+        """Who writes it, if that is done in this process."""
         self._journal = journal
         self._synced = 0
         self._needed = -1
@@ -35,7 +37,8 @@ class Input:
         return LogReader(self.folder, skip_damage=True)
 
     def committed(self) -> int:
-        return self._end.committed()
+        """Asked very often; the disk is asked only when another process writes."""
+        return self._end.committed() if self.writer is None else self.writer.position
 
     def sync(self, end: int) -> None:
         """Everything before `end` is on disk."""

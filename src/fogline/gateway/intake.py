@@ -99,16 +99,16 @@ class Intake:
 
     def _subscribe(self, seconds: float) -> None:
         with self._subscribing:
-            for pattern in sorted(self._wanted - self._made):
-                self._broker.subscribe(pattern, timeout=seconds)
-                self._made.add(pattern)
+            if new := sorted(self._wanted - self._made):
+                self._broker.subscribe(new, timeout=seconds)
+                self._made.update(new)
 
     def _unsubscribe(self, seconds: float) -> None:
         """Under the same lock: who wants a pattern again waits, and then subscribes again."""
         with self._subscribing:
-            for pattern in sorted(self._made - self._wanted):
-                self._made.discard(pattern)
-                self._broker.unsubscribe(pattern, timeout=seconds)
+            if old := sorted(self._made - self._wanted):
+                self._made.difference_update(old)
+                self._broker.unsubscribe(old, timeout=seconds)
 
     def step(self) -> bool:
         """Stores what came; whether anything did."""

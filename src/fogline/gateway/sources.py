@@ -157,6 +157,7 @@ class OtherBroker:
 
     def start(self) -> None:
         self._target = Target(self._logs.writer(self._name), self._ready)
+        self._input.writer = self._target.log
         if self._intake is None:
             self._intake = Intake(self.url, self._client, self._tls)
             self._scheduler.add(self._intake.step)
