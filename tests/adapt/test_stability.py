@@ -183,7 +183,27 @@ def test_one_failure_is_forgiven_when_it_is_not_recent_two_are_not() -> None:
     wide = most_stable(cluster, Replicas(dict.fromkeys(cluster, 1)), Limits(nodes=3), NOW)
     assert wide == ["good", "fine", "young"]
     few = {name: cluster[name] for name in ("bad", "worse", "once")}
-    assert most_stable(few, Replicas(SIZES), Limits(nodes=2), NOW) == ["once"]
+    assert most_stable(few, Replicas(SIZES), Limits(), NOW) == ["once"]
+
+
+@pytest.mark.parametrize("starts", [(0.0, 0.0, 0.0), (0.0, 1.0, 2.0), (2.0, 1.0, 0.0)])
+def test_three_sites_that_all_failed_once_long_ago_keep_each_other(
+    starts: tuple[float, ...],
+) -> None:
+    now = 40 * DAY
+    cluster = {
+        name: NodeHistory(start, (now - 30 * DAY,))
+        for name, start in zip("abc", starts, strict=True)
+    }
+    placed = choose(cluster, Replicas(dict.fromkeys("abc", 5)), Limits(), now)
+    assert sorted(p.origin for p in placed) == ["a", "b", "c"]
+    assert sorted(p.destination for p in placed) == ["a", "b", "c"]
+
+
+def test_two_sites_that_failed_once_long_ago_keep_each_other() -> None:
+    cluster = {"a": failing(9), "b": failing(8)}
+    placed = choose(cluster, Replicas({"a": 1, "b": 1}), Limits(), NOW)
+    assert {(p.origin, p.destination) for p in placed} == {("a", "b"), ("b", "a")}
 
 
 def test_a_cluster_without_failures_copies_nothing() -> None:
@@ -219,10 +239,10 @@ def test_a_round_keeps_every_limit(case: tuple[dict[str, NodeHistory], Replicas,
     assert len(placed) <= limits.nodes
     assert len(set(origins)) == len(origins)
     assert len(set(destinations)) == len(destinations)
-    assert not set(origins) & set(destinations)
-    assert not set(destinations) & set(most_unstable(cluster, replicas, limits, NOW))
+    assert not set(destinations) & {n for n, at in replicas.chosen.items() if NOW - at < DAY}
     assert not (set(origins) | set(destinations)) & replicas.away
     for p in placed:
+        assert p.origin != p.destination
         assert cluster[p.origin].fails
         assert len(cluster[p.destination].fails) <= 1
         assert p.size == replicas.sizes[p.origin] - replicas.held(p.origin, p.destination) > 0

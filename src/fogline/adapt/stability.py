@@ -194,16 +194,12 @@ def most_stable(
 ) -> list[str]:
     """Up to N nodes that may take data, the best first; of equal scores, the older node first.
 
-    Left out: who failed more than once, who failed or was chosen as unstable recently, and who is
-    among the N most unstable now, whether its data is copied this time or not.
+    Left out: who failed more than once, and who failed or was chosen as unstable recently.
     """
-    shaky = set(_by_instability(histories, now)[: limits.nodes])
-    shaky.update(most_unstable(histories, replicas, limits, now))
     able = [
         name
         for name, history in histories.items()
         if name not in replicas.away
-        and name not in shaky
         and history.failures <= limits.most_fails
         and not _is_recent(replicas.chosen.get(name), limits, now)
         and not _is_recent(max(history.fails, default=None), limits, now)
@@ -219,7 +215,9 @@ def choose(
 
     A destination takes the data of one node a round. It is passed over when it holds all of that
     node's data already or has no room for the rest. A node of the better half of the pool (as the
-    pool was when the round began) that holds a part of the data goes before the others.
+    pool was when the round began) that holds a part of the data goes before the others. A node may
+    give and take in one round, since one failure long ago makes it no worse a destination; where
+    only itself is left for a node, it changes places with one before it.
     """
     if not math.isfinite(now):
         raise DataError("the time now is no number")
@@ -234,11 +232,26 @@ def choose(
             best = min(fitting, key=lambda p: not (p.completes and p.destination in better))
             pool.remove(best.destination)
             found.append(best)
+        elif origin in pool and (changed := _change_places(found, origin, replicas, limits)):
+            pool.remove(origin)
+            found = changed
     return tuple(found)
 
 
+def _change_places(
+    found: list[Placement], origin: str, replicas: Replicas, limits: Limits
+) -> list[Placement] | None:
+    """`origin` gets what another was to have, and that other goes to `origin`; the last first."""
+    for place in reversed(range(len(found))):
+        mine = _offer(origin, found[place].destination, replicas, limits)
+        other = _offer(found[place].origin, origin, replicas, limits)
+        if mine and other:
+            return [*found[:place], other, *found[place + 1 :], mine]
+    return None
+
+
 def _offer(origin: str, name: str, replicas: Replicas, limits: Limits) -> Placement | None:
-    if (origin, name) in replicas.refused:
+    if origin == name or (origin, name) in replicas.refused:
         return None
     held = replicas.held(origin, name)
     rest = replicas.sizes[origin] - held
