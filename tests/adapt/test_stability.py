@@ -146,6 +146,11 @@ def test_who_has_enough_replicas_is_not_chosen() -> None:
     assert most_unstable(CLUSTER, Replicas(SIZES, copies), Limits(outgoing=2), NOW) == ["bad"]
 
 
+def test_replicas_for_queries_are_not_counted() -> None:
+    copies = tuple(Replica("worse", name, 1, outgoing=False) for name in ("good", "fine", "young"))
+    assert most_unstable(CLUSTER, Replicas(SIZES, copies), Limits(), NOW) == ["worse", "bad"]
+
+
 def test_a_part_in_the_better_half_is_completed_first() -> None:
     replicas = Replicas(SIZES, (Replica("worse", "fine", 30),))
     first, second = choose(CLUSTER, replicas, Limits(nodes=3), NOW)

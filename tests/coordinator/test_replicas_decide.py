@@ -241,6 +241,18 @@ def test_room_counts_what_is_wanted_and_has_not_come_yet() -> None:
     assert pairs(by_stability(cluster(decisions=wish), tight)) == {("bad", "young")}
 
 
+def test_copies_for_queries_do_not_keep_an_unstable_node_from_its_own() -> None:
+    base = cluster(histories={**cluster().histories, "bad": NodeHistory(0.0, tuple(range(20)))})
+    reports = {**base.reports, "bad": report(MEGABYTE, cpu=10), "third": report(1)}
+    more = {"reports": reports, "here": frozenset(reports), "histories": base.histories}
+    holders = ("good", "young", "third")
+    for_queries = tuple(Decision("bad", name, QUERY, "j", ("cpu",)) for name in holders)
+    (made,) = by_stability(cluster(decisions=for_queries, **more), CONFIG.limits)
+    assert (made.origin, made.metrics, made.detail["completes"]) == ("bad", None, True)
+    by_hand = tuple(Decision("bad", name, MANUAL) for name in holders)
+    assert by_stability(cluster(decisions=by_hand, **more), CONFIG.limits) == ()
+
+
 def test_who_holds_a_part_already_goes_first_and_gets_the_rest() -> None:
     base = cluster()
     reports = {**base.reports, "bad": report(10 * MEGABYTE, cpu=4 * MEGABYTE, mem=6 * MEGABYTE)}

@@ -76,6 +76,9 @@ class Replica:
     origin: str
     destination: str
     size: int
+    outgoing: bool = True
+    """Whether it counts towards the most replicas a node may have: those that stability made, or
+    that are of everything. Some metrics near a query keep nobody's data safe."""
 
     def __post_init__(self) -> None:
         if self.origin == self.destination or self.size < 0:
@@ -117,7 +120,7 @@ class Limits:
     nodes: int = 3
     """N: at most so many origins, and at most so many destinations."""
     outgoing: int = 3
-    """Once a node's data is at so many others, it is not chosen any more."""
+    """Once a node has so many outgoing replicas, it is not chosen any more."""
     recent: float = DAY
     """Chosen within so many seconds: not chosen again; chosen or failed: no destination."""
     most_fails: int = 1
@@ -179,7 +182,7 @@ def most_unstable(
     histories: Mapping[str, NodeHistory], replicas: Replicas, limits: Limits, now: float
 ) -> list[str]:
     """Up to N nodes whose data should be copied, the worst first; only nodes that have failed."""
-    outgoing = Counter(copy.origin for copy in replicas.copies)
+    outgoing = Counter(copy.origin for copy in replicas.copies if copy.outgoing)
     return [
         name
         for name in _by_instability(histories, now)

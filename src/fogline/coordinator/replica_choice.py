@@ -48,8 +48,14 @@ class Situation:
 
     def copies(self) -> tuple[Replica, ...]:
         """All that are wanted, whoever wants them."""
+        stable = {item.pair for item in self.decisions if item.reason == STABILITY}
         return tuple(
-            Replica(origin, holder, self.copy_size(origin, holder, metrics))
+            Replica(
+                origin,
+                holder,
+                self.copy_size(origin, holder, metrics),
+                metrics is None or (origin, holder) in stable,
+            )
             for holder, copies in wanted(self.decisions).items()
             for origin, metrics in copies.items()
         )
