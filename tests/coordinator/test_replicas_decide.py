@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from fogline.coordinator.config import parse_config
 from fogline.coordinator.decisions import Decisions
 from fogline.coordinator.errors import NotThereError, StoreError
 from fogline.coordinator.fabric_jobs import FabricJob, FabricStream, fabric_job
-from fogline.coordinator.replica_choice import Situation, by_stability
+from fogline.coordinator.replica_choice import MOST_NAMED, Situation, by_stability, without_copy
 from fogline.coordinator.replica_config import ReplicaConfig
 from fogline.coordinator.replica_lines import Seen
 from fogline.coordinator.replica_queries import by_queries
@@ -239,6 +240,56 @@ def test_room_counts_what_is_wanted_and_has_not_come_yet() -> None:
     wish = (Decision("young", "good", MANUAL),)
     tight = ReplicaConfig(capacity_megabytes=15).limits
     assert pairs(by_stability(cluster(decisions=wish), tight)) == {("bad", "young")}
+
+
+def large(decisions: tuple[Decision, ...] = (), hours: float = 0.0) -> Situation:
+    """`bad` stores more than anybody may hold; `pay%` is a metric with such a name."""
+    base = cluster(decisions=decisions)
+    sizes = {
+        "cpu": 100 * MEGABYTE,
+        "mem": 150 * MEGABYTE,
+        "pay%": MEGABYTE,
+        "video": 149 * MEGABYTE,
+    }
+    reports = {**base.reports, "bad": report(400 * MEGABYTE, **sizes)}
+    return replace(base, reports=reports, now=NOW + hours * HOUR)
+
+
+def test_of_an_origin_above_the_capacity_as_many_metrics_are_copied_as_fit() -> None:
+    (first,) = by_stability(large(), CONFIG.limits)
+    assert (first.pair, first.metrics) == (("bad", "good"), ("cpu", "pay\\%", "video"))
+    after = large((first,))
+    assert sum(after.room(CONFIG.capacity).values()) == (3 * 256 - 250) * MEGABYTE
+    assert without_copy(after, CONFIG.limits)["bad"].startswith("only a part has a copy")
+    both = by_stability(large((first,), hours=25), CONFIG.limits)
+    assert {item.holder: item.metrics for item in both} == {
+        "good": ("cpu", "pay\\%", "video"),
+        "young": ("mem",),
+    }
+    assert by_stability(large(both, hours=50), CONFIG.limits) == both
+    roomy = ReplicaConfig(capacity_megabytes=500).limits
+    found = by_stability(large(both, hours=75), roomy)
+    assert {item.holder: item.metrics for item in found} == {"good": None, "young": ("mem",)}
+
+
+def test_the_reason_for_no_copy_is_told() -> None:
+    small = ReplicaConfig(capacity_megabytes=9).limits
+    assert without_copy(cluster(), small) == {
+        "bad": "no copy: it stores 10.0 MB, and no site can take more than 9.0 MB of copies"
+        " (capacity_megabytes)"
+    }
+    done = by_stability(cluster(), CONFIG.limits)
+    assert without_copy(cluster(decisions=done), CONFIG.limits) == {}
+
+
+def test_many_metrics_take_no_time() -> None:
+    sizes = dict.fromkeys((f"m{n}" for n in range(50_000)), MEGABYTE)
+    base = cluster()
+    reports = {**base.reports, "bad": report(50_000 * MEGABYTE, **sizes)}
+    limits = ReplicaConfig(capacity_megabytes=3e4).limits
+    made = by_stability(replace(base, reports=reports), limits)
+    assert made[0].metrics is not None
+    assert len(made[0].metrics) == MOST_NAMED
 
 
 def test_copies_for_queries_do_not_keep_an_unstable_node_from_its_own() -> None:

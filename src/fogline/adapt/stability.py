@@ -98,6 +98,9 @@ class Replicas:
     """Nodes that cannot be reached now: they neither give nor take."""
     refused: frozenset[tuple[str, str]] = frozenset()
     """Origins and destinations that somebody does not want together."""
+    pieces: Mapping[str, int] = field(default_factory=dict)
+    """The least bytes of a node's data that can be copied without the rest and are nowhere else
+    yet; the data of nodes that are not named is copied as a whole or not at all."""
 
     def __post_init__(self) -> None:
         if any(size < 0 for size in self.sizes.values()):
@@ -111,6 +114,11 @@ class Replicas:
         return sum(
             c.size for c in self.copies if (c.origin, c.destination) == (origin, destination)
         )
+
+    def room(self, destination: str, limits: Limits) -> int:
+        """Bytes of replicas that a node can still take."""
+        used = sum(copy.size for copy in self.copies if copy.destination == destination)
+        return max(limits.capacity.get(destination, limits.otherwise) - used, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +145,15 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Copy so many bytes of `origin` to `destination`, which then holds all of it."""
+    """Copy so many bytes of `origin` to `destination`, which then holds all of it, if `whole`."""
 
     origin: str
     destination: str
     size: int
     completes: bool
     """Whether the destination already held a part."""
+    whole: bool = True
+    """False where there is room for a part only: then `size` is the room."""
 
 
 def period(fail: float, now: float) -> str:
@@ -182,14 +192,7 @@ def most_unstable(
     histories: Mapping[str, NodeHistory], replicas: Replicas, limits: Limits, now: float
 ) -> list[str]:
     """Up to N nodes whose data should be copied, the worst first; only nodes that have failed."""
-    outgoing = Counter(copy.origin for copy in replicas.copies if copy.outgoing)
-    return [
-        name
-        for name in _by_instability(histories, now)
-        if name not in replicas.away
-        and outgoing[name] < limits.outgoing
-        and not _is_recent(replicas.chosen.get(name), limits, now)
-    ][: limits.nodes]
+    return _in_need(histories, replicas, limits, now)[: limits.nodes]
 
 
 def most_stable(
@@ -204,8 +207,8 @@ def most_stable(
         for name, history in histories.items()
         if name not in replicas.away
         and history.failures <= limits.most_fails
-        and not _is_recent(replicas.chosen.get(name), limits, now)
-        and not _is_recent(max(history.fails, default=None), limits, now)
+        and not is_recent(replicas.chosen.get(name), limits, now)
+        and not is_recent(max(history.fails, default=None), limits, now)
     ]
     able.sort(key=lambda name: (-stability(histories[name], now), histories[name].start, name))
     return able[: limits.nodes]
@@ -221,6 +224,9 @@ def choose(
     pool was when the round began) that holds a part of the data goes before the others. A node may
     give and take in one round, since one failure long ago makes it no worse a destination; where
     only itself is left for a node, it changes places with one before it.
+
+    Where nobody has room for all of a node's data, it goes in part to who has most room. A node
+    that nobody has room for does not count among the N: it would keep the others from theirs.
     """
     if not math.isfinite(now):
         raise DataError("the time now is no number")
@@ -229,10 +235,12 @@ def choose(
     pool = most_stable(histories, replicas, limits, now)
     better = set(pool[: math.ceil(len(pool) / 2)])
     found: list[Placement] = []
-    for origin in most_unstable(histories, replicas, limits, now):
+    for origin in _in_need(histories, replicas, limits, now):
+        if len(found) == limits.nodes:
+            break
         fitting = [p for name in pool if (p := _offer(origin, name, replicas, limits))]
         if fitting:
-            best = min(fitting, key=lambda p: not (p.completes and p.destination in better))
+            best = min(fitting, key=lambda p: _rank(p, better))
             pool.remove(best.destination)
             found.append(best)
         elif origin in pool and (changed := _change_places(found, origin, replicas, limits)):
@@ -256,11 +264,33 @@ def _change_places(
 def _offer(origin: str, name: str, replicas: Replicas, limits: Limits) -> Placement | None:
     if origin == name or (origin, name) in replicas.refused:
         return None
-    held = replicas.held(origin, name)
+    held, room = replicas.held(origin, name), replicas.room(name, limits)
     rest = replicas.sizes[origin] - held
-    used = sum(copy.size for copy in replicas.copies if copy.destination == name)
-    room = limits.capacity.get(name, limits.otherwise) - used
-    return Placement(origin, name, rest, held > 0) if 0 < rest <= room else None
+    if 0 < rest <= room:
+        return Placement(origin, name, rest, held > 0)
+    piece = replicas.pieces.get(origin)
+    if rest > 0 and piece is not None and 0 < piece <= room:
+        return Placement(origin, name, room, held > 0, whole=False)
+    return None
+
+
+def _rank(placed: Placement, better: set[str]) -> tuple[bool, bool, int]:
+    """Who is best comes first; of equal ones the more stable, as they are in order."""
+    completes = placed.completes and placed.destination in better
+    return not placed.whole, not completes, 0 if placed.whole else -placed.size
+
+
+def _in_need(
+    histories: Mapping[str, NodeHistory], replicas: Replicas, limits: Limits, now: float
+) -> list[str]:
+    outgoing = Counter(copy.origin for copy in replicas.copies if copy.outgoing)
+    return [
+        name
+        for name in _by_instability(histories, now)
+        if name not in replicas.away
+        and outgoing[name] < limits.outgoing
+        and not is_recent(replicas.chosen.get(name), limits, now)
+    ]
 
 
 def _by_instability(histories: Mapping[str, NodeHistory], now: float) -> list[str]:
@@ -269,5 +299,6 @@ def _by_instability(histories: Mapping[str, NodeHistory], now: float) -> list[st
     return sorted(failed, key=lambda name: (-scores[name], name))
 
 
-def _is_recent(time: float | None, limits: Limits, now: float) -> bool:
+def is_recent(time: float | None, limits: Limits, now: float) -> bool:
+    """Whether it lies within what `limits` call recent; no time does not."""
     return time is not None and now - time < limits.recent
