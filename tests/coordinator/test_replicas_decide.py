@@ -21,6 +21,7 @@ from fogline.coordinator.replica_choice import MOST_NAMED, Situation, by_stabili
 from fogline.coordinator.replica_config import ReplicaConfig
 from fogline.coordinator.replica_lines import Seen
 from fogline.coordinator.replica_queries import by_queries
+from fogline.coordinator.replica_staleness import behind
 from fogline.coordinator.replica_status import copy_statuses
 from fogline.coordinator.replicas import (
     MANUAL,
@@ -379,6 +380,47 @@ def test_a_share_makes_the_way_shorter() -> None:
     assert told["home_objective"] == pytest.approx(510)
 
 
+def test_the_second_step_is_told_to_queries_that_sample() -> None:
+    """One source far, one near: with Q = 0.6 the far one may be cut down most."""
+    streams = (FabricStream("s", ("cpu_%",), share=0.5), FabricStream("t", ("mem",), share=0.5))
+    base = far(200.0)
+    reports = {**base.reports, "far": replace(base.reports["far"], metrics={"cpu_user": MEGABYTE})}
+    job = FabricJob("j", "near", streams)
+    no = (Decision("far", "near", REFUSED),)
+    situation = far(200.0, reports=reports, decisions=no)
+    (made,) = by_queries(situation, [job], ReplicaConfig(least_quality=0.6))
+    assert made.pair == ("far", "middle")
+    assert made.detail["share"] == 0.5
+    assert 0.05 <= made.detail["sampled_share"] < 0.5
+    assert made.detail["sampled_latency_ms"] < made.detail["latency_ms"]
+    (exact,) = by_queries(situation, [job], ReplicaConfig(least_quality=1))
+    assert exact.detail["sampled_share"] == 0.5
+    assert "sampled_share" not in by_queries(far(), [JOB], CONFIG)[0].detail
+
+
+def test_how_far_a_copy_is_behind_follows_from_the_way() -> None:
+    """F at home is 51 · β, at the copy 1 · (β + D)."""
+    assert behind(far(), "far", "near", None) == pytest.approx(2.05)
+    assert behind(far(links={}), "far", "near", None) == 2.0
+    assert behind(far(links={("near", "far"): -1.0}), "far", "near", None) == 2.0
+    a_byte_a_second = 10 * MEGABYTE / HOUR * 8 / 1e6
+    for mbits, seconds in ((2 * a_byte_a_second, 4.1), (4 * a_byte_a_second, 2.05 / 0.75)):
+        narrow = far(mbits={("far", "near"): mbits})
+        assert behind(narrow, "far", "near", None) == pytest.approx(seconds)
+    never = far(mbits={("near", "far"): a_byte_a_second / 20})
+    assert behind(never, "far", "near", None) is None
+    assert pairs(by_queries(never, [JOB], CONFIG)) == {("far", "middle")}
+    old = far(histories={"far": NodeHistory(NOW - 100 * HOUR)}, mbits=never.mbits)
+    assert pairs(by_queries(old, [JOB], CONFIG)) == {("far", "near")}
+
+
+def test_a_copy_that_is_far_behind_does_not_pay() -> None:
+    slow = {("near", "far"): 50.0, ("middle", "near"): 40.0, ("near", "middle"): 40.0}
+    assert pairs(by_queries(far(links=slow), [JOB], CONFIG)) == {("far", "near")}
+    narrow = far(links=slow, mbits={("near", "far"): MEGABYTE / HOUR * 8 / 1e6 * 1.01})
+    assert by_queries(narrow, [JOB], CONFIG) == ()
+
+
 def test_refusals_room_and_names_are_respected() -> None:
     no = (Decision("far", "near", REFUSED),)
     assert pairs(by_queries(far(decisions=no), [JOB], CONFIG)) == {("far", "middle")}
@@ -585,6 +627,7 @@ def test_the_configuration(tmp_path: Path) -> None:
         {"nodes": 1.5},
         {"nodes": -1},
         {"beta": -1},
+        {"least_quality": 1.1},
         {"solve_seconds": -1},
     ],
 )

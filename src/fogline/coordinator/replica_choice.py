@@ -43,6 +43,8 @@ class Situation:
     decisions: tuple[Decision, ...] = ()
     links: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Milliseconds between two nodes, as one of them measured."""
+    mbits: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """Mbit/s between two nodes, where one of them measured it."""
 
     def copy_size(self, origin: str, holder: str, metrics: Metrics) -> int:
         """What a copy takes at its holder, or will take once it is complete.

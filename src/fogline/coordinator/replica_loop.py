@@ -149,7 +149,7 @@ class ReplicaLoop:
         seen = self._lines.seen()
         reports = {name: item.report for name, item in seen.items() if item.report is not None}
         links = {
-            (name, other): link.latency_ms
+            (name, other): link
             for name, view in self._views.items()
             for other, link in view.links.items()
         }
@@ -159,7 +159,8 @@ class ReplicaLoop:
             here & reports.keys(),
             self._nodes.history.all(),
             self.decisions.all(),
-            links,
+            {pair: link.latency_ms for pair, link in links.items()},
+            {pair: link.mbit_s for pair, link in links.items() if link.mbit_s is not None},
         )
 
     def _for_queries(self, situation: Situation) -> tuple[Decision, ...]:
