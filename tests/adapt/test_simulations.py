@@ -8,7 +8,7 @@ import pytest
 
 from fogline.adapt import sim_queries, sim_stability
 from fogline.adapt.sim_queries import Case, Gains
-from fogline.adapt.sim_stability import Outcome, Scenario, zipf_rates
+from fogline.adapt.sim_stability import Outcome, Scenario, document_rates, zipf_rates
 from fogline.adapt.stability import Limits
 from fogline.errors import DataError
 
@@ -65,6 +65,28 @@ def test_zipf_rates_have_a_few_bad_nodes_among_many_good_ones() -> None:
     assert sum(rate <= 0.0002 for rate in rates) > 300
     assert 0 < sum(rate >= 0.002 for rate in rates) < 50
     assert max(rates) <= 0.01
+
+
+def test_the_document_s_cluster_has_zipf_rates_with_three_bad_nodes() -> None:
+    rates = document_rates()
+    assert (len(rates), sum(0.0025 <= rate <= 0.009 for rate in rates)) == (50, 3)
+    assert max(rates[3:]) < 0.001
+    assert sum(rate < 0.00025 for rate in rates) > 40
+
+
+def test_in_the_document_s_cluster_bad_nodes_are_found_and_data_survives() -> None:
+    """50 nodes, 5,000 steps, Zipf failures, of which a fifth lose the disk."""
+    scenario = Scenario(document_rates(), disk_loss=0.2, follow=True)
+    copied = sim_stability.simulate(scenario, seed=2022)
+    alone = sim_stability.simulate(replace(scenario, replicate=False), seed=2022)
+    orders = [sorted(range(50), key=lambda n: -row[n]) for row in copied.scores]
+    later = orders[len(orders) // 10 :]
+    assert sum(0 in order[:3] for order in later) > 0.9 * len(later)
+    assert sum(len({0, 1, 2} & set(order[:3])) for order in later) > 2 * len(later)
+    assert all(copied.chosen[n] > 0 for n in (0, 1, 2))
+    assert alone.reachable() == 0
+    assert copied.reachable((0, 1, 2)) > 0.8
+    assert copied.survived > alone.survived
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -22,6 +23,7 @@ from fogline.adapt.stability import (
     period,
     stability,
 )
+from fogline.adapt.uncopied import uncopied
 from fogline.errors import DataError
 
 NOW = 30 * DAY
@@ -146,6 +148,11 @@ def test_who_has_enough_replicas_is_not_chosen() -> None:
     assert most_unstable(CLUSTER, Replicas(SIZES, copies), Limits(outgoing=2), NOW) == ["bad"]
 
 
+def test_replicas_for_queries_are_not_counted() -> None:
+    copies = tuple(Replica("worse", name, 1, outgoing=False) for name in ("good", "fine", "young"))
+    assert most_unstable(CLUSTER, Replicas(SIZES, copies), Limits(), NOW) == ["worse", "bad"]
+
+
 def test_a_part_in_the_better_half_is_completed_first() -> None:
     replicas = Replicas(SIZES, (Replica("worse", "fine", 30),))
     first, second = choose(CLUSTER, replicas, Limits(nodes=3), NOW)
@@ -169,6 +176,48 @@ def test_a_full_destination_is_passed_over() -> None:
     assert choose(CLUSTER, replicas, limits, NOW)[0].destination == "fine"
 
 
+def test_what_fits_nowhere_as_a_whole_goes_in_part_to_who_has_most_room() -> None:
+    limits = Limits(nodes=1, capacity={"fine": 60, "good": 50}, otherwise=0)
+    whole = Replicas(SIZES)
+    assert choose(CLUSTER, whole, limits, NOW) == ()
+    parts = Replicas(SIZES, pieces={"worse": 10, "bad": 61})
+    wide = replace(limits, nodes=3)
+    assert choose(CLUSTER, parts, wide, NOW) == (Placement("worse", "fine", 60, False, False),)
+    room = replace(limits, nodes=3, otherwise=100)
+    assert choose(CLUSTER, parts, room, NOW)[0] == Placement("worse", "young", 100, False)
+
+
+def test_a_node_that_nobody_has_room_for_does_not_keep_others_from_a_copy() -> None:
+    replicas = Replicas({**SIZES, "worse": 1000})
+    placed = choose(CLUSTER, replicas, Limits(nodes=1, otherwise=100), NOW)
+    assert placed == (Placement("bad", "good", 100, False),)
+
+
+def test_why_data_is_not_safe_elsewhere() -> None:
+    def why(replicas: Replicas, nodes: int = 3) -> dict[str, str]:
+        return uncopied(CLUSTER, replicas, Limits(nodes), NOW)
+
+    large = Replicas({**SIZES, "worse": 300 * 2**20})
+    assert why(large)["worse"] == (
+        "no copy: it stores 300.0 MB, and no site can take more than 256.0 MB of copies"
+        " (capacity_megabytes)"
+    )
+    part = Replicas(large.sizes, (Replica("worse", "good", 5),))
+    assert why(part)["worse"].startswith("only a part has a copy: it stores 300.0 MB")
+    assert why(Replicas(SIZES, (Replica("worse", "good", 100),))) == {
+        "bad": "no copy: others come first in this round"
+    }
+    assert "settings" in why(Replicas(SIZES), 0)["bad"]
+    assert "reached" in why(Replicas(SIZES, away=frozenset({"bad"})))["bad"]
+    assert "rests" in why(Replicas(SIZES, chosen={"bad": NOW}))["bad"]
+    everybody = frozenset(("bad", name) for name in CLUSTER)
+    assert "refused" in why(Replicas(SIZES, refused=everybody))["bad"]
+    shaky = {name: failing(3, 2.5) for name in CLUSTER}
+    told = uncopied(shaky, Replicas(SIZES), Limits(), NOW)
+    assert set(told) == set(CLUSTER)
+    assert all("failed more than once" in text for text in told.values())
+
+
 def test_nodes_that_are_away_neither_give_nor_take() -> None:
     replicas = Replicas(SIZES, away=frozenset({"worse", "good"}))
     (placed,) = choose(CLUSTER, replicas, Limits(nodes=1), NOW)
@@ -183,7 +232,27 @@ def test_one_failure_is_forgiven_when_it_is_not_recent_two_are_not() -> None:
     wide = most_stable(cluster, Replicas(dict.fromkeys(cluster, 1)), Limits(nodes=3), NOW)
     assert wide == ["good", "fine", "young"]
     few = {name: cluster[name] for name in ("bad", "worse", "once")}
-    assert most_stable(few, Replicas(SIZES), Limits(nodes=2), NOW) == ["once"]
+    assert most_stable(few, Replicas(SIZES), Limits(), NOW) == ["once"]
+
+
+@pytest.mark.parametrize("starts", [(0.0, 0.0, 0.0), (0.0, 1.0, 2.0), (2.0, 1.0, 0.0)])
+def test_three_sites_that_all_failed_once_long_ago_keep_each_other(
+    starts: tuple[float, ...],
+) -> None:
+    now = 40 * DAY
+    cluster = {
+        name: NodeHistory(start, (now - 30 * DAY,))
+        for name, start in zip("abc", starts, strict=True)
+    }
+    placed = choose(cluster, Replicas(dict.fromkeys("abc", 5)), Limits(), now)
+    assert sorted(p.origin for p in placed) == ["a", "b", "c"]
+    assert sorted(p.destination for p in placed) == ["a", "b", "c"]
+
+
+def test_two_sites_that_failed_once_long_ago_keep_each_other() -> None:
+    cluster = {"a": failing(9), "b": failing(8)}
+    placed = choose(cluster, Replicas({"a": 1, "b": 1}), Limits(), NOW)
+    assert {(p.origin, p.destination) for p in placed} == {("a", "b"), ("b", "a")}
 
 
 def test_a_cluster_without_failures_copies_nothing() -> None:
@@ -206,7 +275,9 @@ def rounds(draw: st.DrawFn) -> tuple[dict[str, NodeHistory], Replicas, Limits]:
         otherwise=draw(st.integers(0, 100)),
     )
     away = draw(st.frozensets(st.sampled_from(NAMES), max_size=2))
-    return cluster, Replicas({n: draw(size) for n in cluster}, copies, chosen, away), limits
+    pieces = draw(st.dictionaries(st.sampled_from(NAMES), st.integers(0, 50)))
+    sizes = {n: draw(size) for n in cluster}
+    return cluster, Replicas(sizes, copies, chosen, away, pieces=pieces), limits
 
 
 @given(rounds())
@@ -219,13 +290,14 @@ def test_a_round_keeps_every_limit(case: tuple[dict[str, NodeHistory], Replicas,
     assert len(placed) <= limits.nodes
     assert len(set(origins)) == len(origins)
     assert len(set(destinations)) == len(destinations)
-    assert not set(origins) & set(destinations)
-    assert not set(destinations) & set(most_unstable(cluster, replicas, limits, NOW))
+    assert not set(destinations) & {n for n, at in replicas.chosen.items() if NOW - at < DAY}
     assert not (set(origins) | set(destinations)) & replicas.away
     for p in placed:
+        assert p.origin != p.destination
         assert cluster[p.origin].fails
         assert len(cluster[p.destination].fails) <= 1
-        assert p.size == replicas.sizes[p.origin] - replicas.held(p.origin, p.destination) > 0
+        rest = replicas.sizes[p.origin] - replicas.held(p.origin, p.destination)
+        assert p.size == rest > 0 if p.whole else replicas.pieces[p.origin] <= p.size < rest
         used = sum(c.size for c in replicas.copies if c.destination == p.destination)
         assert used + p.size <= limits.capacity.get(p.destination, limits.otherwise)
         assert sum(c.origin == p.origin for c in replicas.copies) < limits.outgoing

@@ -203,10 +203,24 @@ def test_an_unstable_node_is_found_and_its_values_are_copied(
     assert copy["reasons"][0]["instability"] > 0
     assert copy["behind_seconds"] >= 1
     assert world["bad"].held == {}
+    world.rounds()
+    assert world.loop.uncopied == {}
     history = world.service.history("bad")
     assert history["failures"] == 2
     assert [e["kind"] for e in history["events"]] == ["fail", "restart"] * 2
     assert any(event["kind"] == "copy" for event in world.service.events())
+
+
+def test_the_reason_why_an_unstable_node_has_no_copy_is_shown(world: World) -> None:
+    world.begin(replace(QUICK, capacity_megabytes=0.001)).add("bad", "good")
+    before = world.counts("bad")[1]
+    world["bad"].crash()
+    world["bad"].restart()
+    until(partial(world.was_restarted, "bad", before))
+    until(lambda: "bad" in world.loop.uncopied)
+    shown = {node["node"]: node for node in world.service.replicas.shown()["nodes"]}
+    until(lambda: "it stores 5,000 bytes" in world.loop.uncopied["bad"])
+    assert shown["good"]["uncopied"] == ""
 
 
 def test_wills_count_good_byes_do_not(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -418,6 +432,9 @@ def test_rest_and_the_commands(
         shown = json.loads(fogline("replicas", "--json").out)
         assert {node["node"] for node in shown["nodes"]} == {"a", "b"}
         assert shown["copies"][0]["state"] == "held"
+        assert {node["uncopied"] for node in shown["nodes"]} == {""}
+        world.loop.uncopied = {"a": "no copy: it is too large"}
+        assert "a: no copy: it is too large" in fogline("replicas").err
         assert fogline("replicas", "add", "a", "nobody").code == 1
         assert fogline("replicas", "remove", "a", "b").code == 0
         assert fogline("replicas", "remove", "a", "b").code == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from fogline.coordinator.config import parse_config
 from fogline.coordinator.decisions import Decisions
 from fogline.coordinator.errors import NotThereError, StoreError
 from fogline.coordinator.fabric_jobs import FabricJob, FabricStream, fabric_job
-from fogline.coordinator.replica_choice import Situation, by_stability
+from fogline.coordinator.replica_choice import MOST_NAMED, Situation, by_stability, without_copy
 from fogline.coordinator.replica_config import ReplicaConfig
 from fogline.coordinator.replica_lines import Seen
 from fogline.coordinator.replica_queries import by_queries
+from fogline.coordinator.replica_staleness import behind
 from fogline.coordinator.replica_status import copy_statuses
 from fogline.coordinator.replicas import (
     MANUAL,
@@ -241,6 +243,68 @@ def test_room_counts_what_is_wanted_and_has_not_come_yet() -> None:
     assert pairs(by_stability(cluster(decisions=wish), tight)) == {("bad", "young")}
 
 
+def large(decisions: tuple[Decision, ...] = (), hours: float = 0.0) -> Situation:
+    """`bad` stores more than anybody may hold; `pay%` is a metric with such a name."""
+    base = cluster(decisions=decisions)
+    sizes = {
+        "cpu": 100 * MEGABYTE,
+        "mem": 150 * MEGABYTE,
+        "pay%": MEGABYTE,
+        "video": 149 * MEGABYTE,
+    }
+    reports = {**base.reports, "bad": report(400 * MEGABYTE, **sizes)}
+    return replace(base, reports=reports, now=NOW + hours * HOUR)
+
+
+def test_of_an_origin_above_the_capacity_as_many_metrics_are_copied_as_fit() -> None:
+    (first,) = by_stability(large(), CONFIG.limits)
+    assert (first.pair, first.metrics) == (("bad", "good"), ("cpu", "pay\\%", "video"))
+    after = large((first,))
+    assert sum(after.room(CONFIG.capacity).values()) == (3 * 256 - 250) * MEGABYTE
+    assert without_copy(after, CONFIG.limits)["bad"].startswith("only a part has a copy")
+    both = by_stability(large((first,), hours=25), CONFIG.limits)
+    assert {item.holder: item.metrics for item in both} == {
+        "good": ("cpu", "pay\\%", "video"),
+        "young": ("mem",),
+    }
+    assert by_stability(large(both, hours=50), CONFIG.limits) == both
+    roomy = ReplicaConfig(capacity_megabytes=500).limits
+    found = by_stability(large(both, hours=75), roomy)
+    assert {item.holder: item.metrics for item in found} == {"good": None, "young": ("mem",)}
+
+
+def test_the_reason_for_no_copy_is_told() -> None:
+    small = ReplicaConfig(capacity_megabytes=9).limits
+    assert without_copy(cluster(), small) == {
+        "bad": "no copy: it stores 10.0 MB, and no site can take more than 9.0 MB of copies"
+        " (capacity_megabytes)"
+    }
+    done = by_stability(cluster(), CONFIG.limits)
+    assert without_copy(cluster(decisions=done), CONFIG.limits) == {}
+
+
+def test_many_metrics_take_no_time() -> None:
+    sizes = dict.fromkeys((f"m{n}" for n in range(50_000)), MEGABYTE)
+    base = cluster()
+    reports = {**base.reports, "bad": report(50_000 * MEGABYTE, **sizes)}
+    limits = ReplicaConfig(capacity_megabytes=3e4).limits
+    made = by_stability(replace(base, reports=reports), limits)
+    assert made[0].metrics is not None
+    assert len(made[0].metrics) == MOST_NAMED
+
+
+def test_copies_for_queries_do_not_keep_an_unstable_node_from_its_own() -> None:
+    base = cluster(histories={**cluster().histories, "bad": NodeHistory(0.0, tuple(range(20)))})
+    reports = {**base.reports, "bad": report(MEGABYTE, cpu=10), "third": report(1)}
+    more = {"reports": reports, "here": frozenset(reports), "histories": base.histories}
+    holders = ("good", "young", "third")
+    for_queries = tuple(Decision("bad", name, QUERY, "j", ("cpu",)) for name in holders)
+    (made,) = by_stability(cluster(decisions=for_queries, **more), CONFIG.limits)
+    assert (made.origin, made.metrics, made.detail["completes"]) == ("bad", None, True)
+    by_hand = tuple(Decision("bad", name, MANUAL) for name in holders)
+    assert by_stability(cluster(decisions=by_hand, **more), CONFIG.limits) == ()
+
+
 def test_who_holds_a_part_already_goes_first_and_gets_the_rest() -> None:
     base = cluster()
     reports = {**base.reports, "bad": report(10 * MEGABYTE, cpu=4 * MEGABYTE, mem=6 * MEGABYTE)}
@@ -314,6 +378,47 @@ def test_a_share_makes_the_way_shorter() -> None:
     told = by_queries(far(), [both], CONFIG)[0].detail
     assert told["home_latency_ms"] == pytest.approx(51)
     assert told["home_objective"] == pytest.approx(510)
+
+
+def test_the_second_step_is_told_to_queries_that_sample() -> None:
+    """One source far, one near: with Q = 0.6 the far one may be cut down most."""
+    streams = (FabricStream("s", ("cpu_%",), share=0.5), FabricStream("t", ("mem",), share=0.5))
+    base = far(200.0)
+    reports = {**base.reports, "far": replace(base.reports["far"], metrics={"cpu_user": MEGABYTE})}
+    job = FabricJob("j", "near", streams)
+    no = (Decision("far", "near", REFUSED),)
+    situation = far(200.0, reports=reports, decisions=no)
+    (made,) = by_queries(situation, [job], ReplicaConfig(least_quality=0.6))
+    assert made.pair == ("far", "middle")
+    assert made.detail["share"] == 0.5
+    assert 0.05 <= made.detail["sampled_share"] < 0.5
+    assert made.detail["sampled_latency_ms"] < made.detail["latency_ms"]
+    (exact,) = by_queries(situation, [job], ReplicaConfig(least_quality=1))
+    assert exact.detail["sampled_share"] == 0.5
+    assert "sampled_share" not in by_queries(far(), [JOB], CONFIG)[0].detail
+
+
+def test_how_far_a_copy_is_behind_follows_from_the_way() -> None:
+    """F at home is 51 · β, at the copy 1 · (β + D)."""
+    assert behind(far(), "far", "near", None) == pytest.approx(2.05)
+    assert behind(far(links={}), "far", "near", None) == 2.0
+    assert behind(far(links={("near", "far"): -1.0}), "far", "near", None) == 2.0
+    a_byte_a_second = 10 * MEGABYTE / HOUR * 8 / 1e6
+    for mbits, seconds in ((2 * a_byte_a_second, 4.1), (4 * a_byte_a_second, 2.05 / 0.75)):
+        narrow = far(mbits={("far", "near"): mbits})
+        assert behind(narrow, "far", "near", None) == pytest.approx(seconds)
+    never = far(mbits={("near", "far"): a_byte_a_second / 20})
+    assert behind(never, "far", "near", None) is None
+    assert pairs(by_queries(never, [JOB], CONFIG)) == {("far", "middle")}
+    old = far(histories={"far": NodeHistory(NOW - 100 * HOUR)}, mbits=never.mbits)
+    assert pairs(by_queries(old, [JOB], CONFIG)) == {("far", "near")}
+
+
+def test_a_copy_that_is_far_behind_does_not_pay() -> None:
+    slow = {("near", "far"): 50.0, ("middle", "near"): 40.0, ("near", "middle"): 40.0}
+    assert pairs(by_queries(far(links=slow), [JOB], CONFIG)) == {("far", "near")}
+    narrow = far(links=slow, mbits={("near", "far"): MEGABYTE / HOUR * 8 / 1e6 * 1.01})
+    assert by_queries(narrow, [JOB], CONFIG) == ()
 
 
 def test_refusals_room_and_names_are_respected() -> None:
@@ -522,6 +627,7 @@ def test_the_configuration(tmp_path: Path) -> None:
         {"nodes": 1.5},
         {"nodes": -1},
         {"beta": -1},
+        {"least_quality": 1.1},
         {"solve_seconds": -1},
     ],
 )

@@ -81,6 +81,13 @@ def zipf_rates(nodes: int, seed: int, least: float = 0.0001, exponent: float = 2
     return [float(min(0.01, least * factor)) for factor in sorted(drawn, reverse=True)]
 
 
+def document_rates() -> tuple[float, ...]:
+    """50 Zipf rates like those that the document tells of: three nodes between 0.27 % and 0.86 %,
+    most near 0.01 %. Of the eight draws in 20,000 that are closest to both ends it is the one with
+    the widest gap behind the third."""
+    return tuple(zipf_rates(50, seed=11_823))
+
+
 def simulate(scenario: Scenario, seed: int) -> Outcome:
     random = np.random.default_rng(seed)
     shape = (scenario.steps, len(scenario.rates))

@@ -76,6 +76,9 @@ class Replica:
     origin: str
     destination: str
     size: int
+    outgoing: bool = True
+    """Whether it counts towards the most replicas a node may have: those that stability made, or
+    that are of everything. Some metrics near a query keep nobody's data safe."""
 
     def __post_init__(self) -> None:
         if self.origin == self.destination or self.size < 0:
@@ -95,6 +98,9 @@ class Replicas:
     """Nodes that cannot be reached now: they neither give nor take."""
     refused: frozenset[tuple[str, str]] = frozenset()
     """Origins and destinations that somebody does not want together."""
+    pieces: Mapping[str, int] = field(default_factory=dict)
+    """The least bytes of a node's data that can be copied without the rest and are nowhere else
+    yet; the data of nodes that are not named is copied as a whole or not at all."""
 
     def __post_init__(self) -> None:
         if any(size < 0 for size in self.sizes.values()):
@@ -109,6 +115,11 @@ class Replicas:
             c.size for c in self.copies if (c.origin, c.destination) == (origin, destination)
         )
 
+    def room(self, destination: str, limits: Limits) -> int:
+        """Bytes of replicas that a node can still take."""
+        used = sum(copy.size for copy in self.copies if copy.destination == destination)
+        return max(limits.capacity.get(destination, limits.otherwise) - used, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -117,7 +128,7 @@ class Limits:
     nodes: int = 3
     """N: at most so many origins, and at most so many destinations."""
     outgoing: int = 3
-    """Once a node's data is at so many others, it is not chosen any more."""
+    """Once a node has so many outgoing replicas, it is not chosen any more."""
     recent: float = DAY
     """Chosen within so many seconds: not chosen again; chosen or failed: no destination."""
     most_fails: int = 1
@@ -134,13 +145,15 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Copy so many bytes of `origin` to `destination`, which then holds all of it."""
+    """Copy so many bytes of `origin` to `destination`, which then holds all of it, if `whole`."""
 
     origin: str
     destination: str
     size: int
     completes: bool
     """Whether the destination already held a part."""
+    whole: bool = True
+    """False where there is room for a part only: then `size` is the room."""
 
 
 def period(fail: float, now: float) -> str:
@@ -179,14 +192,7 @@ def most_unstable(
     histories: Mapping[str, NodeHistory], replicas: Replicas, limits: Limits, now: float
 ) -> list[str]:
     """Up to N nodes whose data should be copied, the worst first; only nodes that have failed."""
-    outgoing = Counter(copy.origin for copy in replicas.copies)
-    return [
-        name
-        for name in _by_instability(histories, now)
-        if name not in replicas.away
-        and outgoing[name] < limits.outgoing
-        and not _is_recent(replicas.chosen.get(name), limits, now)
-    ][: limits.nodes]
+    return _in_need(histories, replicas, limits, now)[: limits.nodes]
 
 
 def most_stable(
@@ -194,19 +200,15 @@ def most_stable(
 ) -> list[str]:
     """Up to N nodes that may take data, the best first; of equal scores, the older node first.
 
-    Left out: who failed more than once, who failed or was chosen as unstable recently, and who is
-    among the N most unstable now, whether its data is copied this time or not.
+    Left out: who failed more than once, and who failed or was chosen as unstable recently.
     """
-    shaky = set(_by_instability(histories, now)[: limits.nodes])
-    shaky.update(most_unstable(histories, replicas, limits, now))
     able = [
         name
         for name, history in histories.items()
         if name not in replicas.away
-        and name not in shaky
         and history.failures <= limits.most_fails
-        and not _is_recent(replicas.chosen.get(name), limits, now)
-        and not _is_recent(max(history.fails, default=None), limits, now)
+        and not is_recent(replicas.chosen.get(name), limits, now)
+        and not is_recent(max(history.fails, default=None), limits, now)
     ]
     able.sort(key=lambda name: (-stability(histories[name], now), histories[name].start, name))
     return able[: limits.nodes]
@@ -219,7 +221,12 @@ def choose(
 
     A destination takes the data of one node a round. It is passed over when it holds all of that
     node's data already or has no room for the rest. A node of the better half of the pool (as the
-    pool was when the round began) that holds a part of the data goes before the others.
+    pool was when the round began) that holds a part of the data goes before the others. A node may
+    give and take in one round, since one failure long ago makes it no worse a destination; where
+    only itself is left for a node, it changes places with one before it.
+
+    Where nobody has room for all of a node's data, it goes in part to who has most room. A node
+    that nobody has room for does not count among the N: it would keep the others from theirs.
     """
     if not math.isfinite(now):
         raise DataError("the time now is no number")
@@ -228,23 +235,62 @@ def choose(
     pool = most_stable(histories, replicas, limits, now)
     better = set(pool[: math.ceil(len(pool) / 2)])
     found: list[Placement] = []
-    for origin in most_unstable(histories, replicas, limits, now):
+    for origin in _in_need(histories, replicas, limits, now):
+        if len(found) == limits.nodes:
+            break
         fitting = [p for name in pool if (p := _offer(origin, name, replicas, limits))]
         if fitting:
-            best = min(fitting, key=lambda p: not (p.completes and p.destination in better))
+            best = min(fitting, key=lambda p: _rank(p, better))
             pool.remove(best.destination)
             found.append(best)
+        elif origin in pool and (changed := _change_places(found, origin, replicas, limits)):
+            pool.remove(origin)
+            found = changed
     return tuple(found)
 
 
+def _change_places(
+    found: list[Placement], origin: str, replicas: Replicas, limits: Limits
+) -> list[Placement] | None:
+    """`origin` gets what another was to have, and that other goes to `origin`; the last first."""
+    for place in reversed(range(len(found))):
+        mine = _offer(origin, found[place].destination, replicas, limits)
+        other = _offer(found[place].origin, origin, replicas, limits)
+        if mine and other:
+            return [*found[:place], other, *found[place + 1 :], mine]
+    return None
+
+
 def _offer(origin: str, name: str, replicas: Replicas, limits: Limits) -> Placement | None:
-    if (origin, name) in replicas.refused:
+    if origin == name or (origin, name) in replicas.refused:
         return None
-    held = replicas.held(origin, name)
+    held, room = replicas.held(origin, name), replicas.room(name, limits)
     rest = replicas.sizes[origin] - held
-    used = sum(copy.size for copy in replicas.copies if copy.destination == name)
-    room = limits.capacity.get(name, limits.otherwise) - used
-    return Placement(origin, name, rest, held > 0) if 0 < rest <= room else None
+    if 0 < rest <= room:
+        return Placement(origin, name, rest, held > 0)
+    piece = replicas.pieces.get(origin)
+    if rest > 0 and piece is not None and 0 < piece <= room:
+        return Placement(origin, name, room, held > 0, whole=False)
+    return None
+
+
+def _rank(placed: Placement, better: set[str]) -> tuple[bool, bool, int]:
+    """Who is best comes first; of equal ones the more stable, as they are in order."""
+    completes = placed.completes and placed.destination in better
+    return not placed.whole, not completes, 0 if placed.whole else -placed.size
+
+
+def _in_need(
+    histories: Mapping[str, NodeHistory], replicas: Replicas, limits: Limits, now: float
+) -> list[str]:
+    outgoing = Counter(copy.origin for copy in replicas.copies if copy.outgoing)
+    return [
+        name
+        for name in _by_instability(histories, now)
+        if name not in replicas.away
+        and outgoing[name] < limits.outgoing
+        and not is_recent(replicas.chosen.get(name), limits, now)
+    ]
 
 
 def _by_instability(histories: Mapping[str, NodeHistory], now: float) -> list[str]:
@@ -253,5 +299,6 @@ def _by_instability(histories: Mapping[str, NodeHistory], now: float) -> list[st
     return sorted(failed, key=lambda name: (-scores[name], name))
 
 
-def _is_recent(time: float | None, limits: Limits, now: float) -> bool:
+def is_recent(time: float | None, limits: Limits, now: float) -> bool:
+    """Whether it lies within what `limits` call recent; no time does not."""
     return time is not None and now - time < limits.recent

@@ -23,6 +23,9 @@ def show(as_json: bool) -> None:
     _show_nodes(told["nodes"])
     click.echo()
     _show_copies(told["copies"])
+    for node in told["nodes"]:
+        if node["uncopied"]:
+            click.echo(f"{node['node']}: {node['uncopied']}", err=True)
     if told["problem"]:
         click.echo(f"problem: {told['problem']}", err=True)
 

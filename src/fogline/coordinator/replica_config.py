@@ -24,6 +24,8 @@ class ReplicaConfig:
     capacity_megabytes: float = within(0, 1e12, 256.0)
     recent_hours: float = within(0, 1e6, 24.0)
     beta: float = within(0, LONGEST, 1.0)
+    least_quality: float = within(0, 1, 0.8)
+    """Q: the least mean share in the second step of the placement for queries."""
     solve_seconds: float = within(0, 3600, 10.0)
     """For all queries of one round together."""
 

@@ -18,7 +18,7 @@ from fogline.coordinator.decisions import Decisions, Settled
 from fogline.coordinator.fabric_jobs import fabric_job
 from fogline.coordinator.planner import Nodes, Planner
 from fogline.coordinator.ports import Control
-from fogline.coordinator.replica_choice import Situation, by_stability
+from fogline.coordinator.replica_choice import Situation, by_stability, without_copy
 from fogline.coordinator.replica_config import ReplicaConfig
 from fogline.coordinator.replica_lines import ASK_SECONDS, SPARE_SECONDS, Lines, Seen
 from fogline.coordinator.replica_queries import by_queries
@@ -60,6 +60,8 @@ class ReplicaLoop:
         """When the last round was."""
         self.failures = 0
         self.problem = ""
+        self.uncopied: Mapping[str, str] = {}
+        """Nodes that have failed and whose values are not safe elsewhere, with the reason."""
         self.seen: Mapping[str, Seen] = {}
         """As of the last turn."""
         self._nodes, self._planner, self._store, self._clock = nodes, planner, store, clock
@@ -137,6 +139,7 @@ class ReplicaLoop:
         stable = by_stability(situation, self.config.limits)
         others = tuple(item for item in situation.decisions if item.reason != STABILITY)
         situation = replace(situation, decisions=(*others, *stable))
+        self.uncopied = without_copy(situation, self.config.limits)
         queries = self._for_queries(situation)
         settled = self.decisions.settle((*stable, *queries))
         self.decided = self._clock()
@@ -146,7 +149,7 @@ class ReplicaLoop:
         seen = self._lines.seen()
         reports = {name: item.report for name, item in seen.items() if item.report is not None}
         links = {
-            (name, other): link.latency_ms
+            (name, other): link
             for name, view in self._views.items()
             for other, link in view.links.items()
         }
@@ -156,7 +159,8 @@ class ReplicaLoop:
             here & reports.keys(),
             self._nodes.history.all(),
             self.decisions.all(),
-            links,
+            {pair: link.latency_ms for pair, link in links.items()},
+            {pair: link.mbit_s for pair, link in links.items() if link.mbit_s is not None},
         )
 
     def _for_queries(self, situation: Situation) -> tuple[Decision, ...]:

@@ -6,7 +6,9 @@ milliseconds, D in seconds. Reading costs a millisecond wherever it happens, so 
 the way is longer than that.
 
 How much of a source is sent the query itself says (`SAMPLE`); its results are exact where it does
-not. So the q of F are given, and nothing is lost by that: no choice of q lowers F.
+not. So the q of F are given, and nothing is lost by that: no choice of q lowers F. For a query that
+samples, the second step finds how far below its own shares L could go with a mean share of at least
+Q; that is told with the decision and left to the query's author.
 
 A copy stays as long as its job runs, unless another placement has an F at least a fifth lower. A
 source whose origin or copy is away is left as it is.
@@ -28,17 +30,16 @@ from fogline.adapt.query import (
     Source,
     evaluate,
 )
-from fogline.adapt.query_placement import solve
+from fogline.adapt.query_placement import sample, solve
 from fogline.coordinator.fabric_jobs import FabricJob, FabricStream
 from fogline.coordinator.replica_choice import Situation
 from fogline.coordinator.replica_config import ReplicaConfig
+from fogline.coordinator.replica_staleness import behind
 from fogline.coordinator.replicas import QUERY, Decision, covers, refused, united, wanted
 from fogline.coordinator.store_reports import Metrics
 
 READ_MS = 1.0
 """What reading costs anywhere, the own node included."""
-EXCHANGE_SECONDS = 2.0
-"""A copy is so far behind: nodes ask each other so often."""
 GAIN = 0.8
 """Another placement is taken when its F is less than this share of the present one."""
 MOST_TRIES = 4
@@ -86,7 +87,7 @@ class _Placing:
         present = evaluate(query, self._present(query))
         best = self._fitting(query, seconds)
         better = best.objective < GAIN * present.objective
-        return kept + self._decisions(query, best if better else present)
+        return kept + self._decisions(query, best if better else present, seconds / MOST_TRIES)
 
     def _is_away(self, item: Decision) -> bool:
         return not {item.origin, item.holder} <= self._situation.here
@@ -104,7 +105,8 @@ class _Placing:
             return None
         # What is read fastest at home matters least.
         sources.sort(key=lambda source: -source.at(source.home).latency)
-        return Query(tuple(sources[:MOST_SOURCES]), self._config.beta)
+        chosen, config = tuple(sources[:MOST_SOURCES]), self._config
+        return Query(chosen, config.beta, config.least_quality)
 
     def _candidates(self, origin: str, stream: FabricStream) -> tuple[Candidate, ...]:
         found = []
@@ -114,9 +116,9 @@ class _Placing:
                 (origin, node) not in self._refused
                 and self._cost(origin, node, stream.metrics) <= self._room.get(node, 0)
             )
-            if latency is not None and usable:
-                behind = 0.0 if node == origin else EXCHANGE_SECONDS
-                found.append(Candidate(node, (READ_MS + latency) * stream.share, behind))
+            late = 0.0 if node == origin else behind(self._situation, origin, node, stream.metrics)
+            if latency is not None and usable and late is not None and late <= LONGEST:
+                found.append(Candidate(node, (READ_MS + latency) * stream.share, late))
         found.sort(key=lambda candidate: (candidate.node != origin, candidate.latency))
         return tuple(found[: MOST_CANDIDATES // MOST_SOURCES])
 
@@ -158,6 +160,11 @@ class _Placing:
             query = _without(query, too_much)
         return evaluate(query, {**best.nodes, **{name: self._read[name][0] for name in too_much}})
 
+    def _sampled(self, query: Query, placed: QueryPlacement, seconds: float) -> QueryPlacement:
+        """The second step: how much less could be sent of what `SAMPLE` leaves, at the same F."""
+        copies = [s for s in query.sources if placed.nodes[s.name] != s.home]
+        return sample(query, placed, seconds) if copies else placed
+
     def _too_much(self, nodes: Mapping[str, str]) -> dict[str, str]:
         """Sources, with their nodes, for which there is no room any more."""
         left, found = dict(self._room), {}
@@ -170,7 +177,7 @@ class _Placing:
                 left[node] = left.get(node, 0) - cost
         return found
 
-    def _decisions(self, query: Query, placed: QueryPlacement) -> list[Decision]:
+    def _decisions(self, query: Query, placed: QueryPlacement, seconds: float) -> list[Decision]:
         found: dict[tuple[str, str], Decision] = {}
         home = evaluate(query, {source.name: source.home for source in query.sources})
         least_share = min(self._read[source.name][1].share for source in query.sources)
@@ -181,12 +188,17 @@ class _Placing:
             "home_objective": home.objective / least_share,
             "proven": placed.proven,
         }
+        sampled = self._sampled(query, placed, seconds) if least_share < 1 else None
+        if sampled is not None:
+            figures["sampled_latency_ms"] = sampled.latency
         for name, node in placed.nodes.items():
             origin, stream = self._read[name]
             if node != origin:
                 known = found.get((origin, node))
                 both = united(known.metrics, stream.metrics) if known else stream.metrics
                 detail = figures | {"share": stream.share}
+                if sampled is not None:
+                    detail["sampled_share"] = stream.share * sampled.quality[name]
                 now, job = self._situation.now, self._job.name
                 found[origin, node] = Decision(origin, node, QUERY, job, both, now, detail)
         return [self._noted(item) for item in found.values()]

@@ -40,7 +40,7 @@ class ReplicaService:
             "decided": loop.decided,
             "failures": loop.failures,
             "problem": loop.problem,
-            "nodes": store_statuses(seen, history.all(), counts, now),
+            "nodes": store_statuses(seen, history.all(), counts, loop.uncopied, now),
             "copies": copy_statuses(loop.decisions.all(), seen, now),
         }
 

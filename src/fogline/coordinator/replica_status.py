@@ -77,9 +77,10 @@ def store_statuses(
     seen: Mapping[str, Seen],
     histories: Mapping[str, NodeHistory],
     counts: Mapping[str, Mapping[str, int]],
+    uncopied: Mapping[str, str],
     now: float,
 ) -> list[dict[str, Any]]:
-    """Every site: its store's size, what it holds of others, its scores."""
+    """Every site: its store's size, what it holds of others, its scores, why it has no copy."""
     found = []
     for name, node in sorted(seen.items()):
         report = node.report
@@ -93,6 +94,7 @@ def store_statuses(
                 "told_at": node.heard if report else None,
                 **counts.get(name, {}),
                 **scores(histories.get(name, NodeHistory(now)), now),
+                "uncopied": uncopied.get(name, ""),
                 "problem": node.problem,
                 "bad_answers": node.bad,
             }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fogline.coordinator.store_reports import Metrics, Report, matches
+from fogline.coordinator.store_reports import Metrics, Report, is_prefix, matches
 
 STABILITY, QUERY, MANUAL, REFUSED = "stability", "query", "manual", "refused"
 AUTOMATIC = (STABILITY, QUERY)
@@ -58,11 +58,12 @@ def united(one: Metrics, other: Metrics) -> Metrics:
     if one is None or other is None:
         return None
     names = set(one) | set(other)
+    prefixes = [name for name in names if is_prefix(name)]
     return tuple(
         sorted(
             name
             for name in names
-            if not any(prefix != name and _covers(prefix, name) for prefix in names)
+            if not any(prefix != name and _covers(prefix, name) for prefix in prefixes)
         )
     )
 
@@ -73,8 +74,6 @@ def covers(one: Metrics, other: Metrics) -> bool:
 
 
 def _covers(prefix: str, name: str) -> bool:
-    if not prefix.endswith("%") or prefix.endswith("\\%"):
-        return False
     return matches(prefix, name.removesuffix("%").removesuffix("\\"))
 
 

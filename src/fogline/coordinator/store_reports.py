@@ -54,10 +54,13 @@ class Report:
         """Bytes of these metrics, never more than there are."""
         if metrics is None:
             return self.bytes
-        found = (
-            size for name, size in self.metrics.items() if any(matches(m, name) for m in metrics)
-        )
-        return min(sum(found), self.bytes)
+        return min(sum(self.metrics[name] for name in self.named(metrics)), self.bytes)
+
+    def named(self, metrics: tuple[str, ...]) -> set[str]:
+        """Its metrics among these names and prefixes; of either there may be very many."""
+        exact = {_meant(pattern) for pattern in metrics if not is_prefix(pattern)}
+        starts = tuple(pattern[:-1] for pattern in metrics if is_prefix(pattern))
+        return {name for name in self.metrics if name in exact or name.startswith(starts)}
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -65,6 +68,19 @@ def matches(pattern: str, name: str) -> bool:
     if pattern.endswith("\\%"):
         return name == pattern[:-2] + "%"
     return name.startswith(pattern[:-1]) if pattern.endswith("%") else name == pattern
+
+
+def is_prefix(pattern: str) -> bool:
+    return pattern.endswith("%") and not pattern.endswith("\\%")
+
+
+def as_pattern(name: str) -> str:
+    """What matches this name and no other."""
+    return f"{name[:-1]}\\%" if name.endswith("%") else name
+
+
+def _meant(pattern: str) -> str:
+    return f"{pattern[:-2]}%" if pattern.endswith("\\%") else pattern
 
 
 def read_report(body: Mapping[str, Any]) -> Report:
