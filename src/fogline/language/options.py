@@ -35,7 +35,7 @@ _NUMBERS = {
     "SALIENCE": _Rule("salience", lambda n: 0 <= n <= 1e9, "a whole number from 0 on", whole=True),
     "SAMPLE": _Rule("sample", lambda n: 0 < n <= 1, "above 0 and at most 1"),
     "MAX_ERROR": _Rule("max_error", lambda n: 0 < n < 1, "between 0 and 1"),
-    "CONFIDENCE": _Rule("confidence", lambda n: 0 < n < 1, "between 0 and 1"),
+    "CONFIDENCE": _Rule("confidence", lambda n: 0 < n <= 0.999999, "between 0 and 0.999999"),
     "K": _Rule("neighbours", lambda n: 1 <= n <= 1e9, "a whole number from 1 on", whole=True),
     "R": _Rule("radius", lambda n: n > 0, "above 0"),
 }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from fogline.language import ast
+from fogline.language.limits import MAX_WINDOW_MILLIS
 from fogline.model.streams import FORMATS, INSIGHT, NUMBER, STRING, StreamSource
 from fogline.plan.problems import Problems, did_you_mean
 
@@ -105,9 +107,9 @@ def _check_provider(provider: ast.Provider, problems: Problems) -> None:
         hint = did_you_mean(provider.name, _REQUIRED)
         problems.add("PROVIDER", f"there is no provider {provider.name}", provider, hint)
         return
-    keys = [p.key for p in provider.parameters]
+    keys = Counter(p.key for p in provider.parameters)
     for parameter in provider.parameters:
-        if keys.count(parameter.key) > 1:
+        if keys[parameter.key] > 1:
             problems.add("PARAMETER", f"{parameter.key} is given twice", parameter)
         allowed = _COMMON | _REQUIRED[provider.name] | _OPTIONAL.get(provider.name, set())
         if provider.name != "storageFabric" and parameter.key not in allowed:
@@ -132,7 +134,7 @@ def _schema(provider: ast.Provider, problems: Problems) -> tuple[tuple[str, str]
     parameter = _parameter(provider, "schema")
     if parameter is None:
         return ()
-    result: list[tuple[str, str]] = []
+    result: dict[str, str] = {}
     for part in str(parameter.value).split(","):
         words = part.split()
         kind = _TYPES.get(words[-1].lower()) if len(words) > 1 else None
@@ -141,21 +143,23 @@ def _schema(provider: ast.Provider, problems: Problems) -> tuple[tuple[str, str]
             known = ", ".join(sorted(_TYPES))
             message = f'"{part.strip()}" in schema is not a name and a type'
             problems.add("PARAMETER", message, parameter, f"types: {known}")
-        elif name in dict(result):
+        elif name in result:
             problems.add("PARAMETER", f"{name} stands twice in schema", parameter)
         else:
-            result.append((name, kind))
-    return tuple(result)
+            result[name] = kind
+    return tuple(result.items())
 
 
 def duration_ms(text: str) -> int | None:
-    """`2 s`, `500 ms`, `1 minutes` in milliseconds; None when it is not a duration."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", text)
+    """`2 s`, `500 ms`, `1 minutes` in milliseconds; None when it is not a duration, or one of more
+    than ten years."""
+    match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*([A-Za-z]+)\s*", text)
     if not match:
         return None
     unit = match[2].lower()
     factor = _UNITS.get(unit) or _LONG_UNITS.get(unit.removesuffix("s"))
-    return None if factor is None else round(float(match[1]) * factor)
+    millis = round(float(match[1]) * factor) if factor is not None else MAX_WINDOW_MILLIS + 1
+    return millis if millis <= MAX_WINDOW_MILLIS else None
 
 
 def _lateness(provider: ast.Provider, problems: Problems) -> int:

@@ -245,12 +245,23 @@ def record_fields(expr: Expr | None) -> tuple[Field, ...]:
     return tuple(dict.fromkeys(e for e in walk(expr) if isinstance(e, Field)))
 
 
+HASH, FRACTION = Field("_hash"), Field("_fraction")
+"""Columns that the source makes for sampling."""
+OWN_COLUMNS = frozenset({HASH.name, FRACTION.name})
+
+
 def both(first: Expr | None, second: Expr | None) -> Expr | None:
     """Conjunction, flattened; None is true."""
     terms = [t for e in (first, second) if e is not None for t in conjuncts(e)]
     if not terms:
         return None
     return terms[0] if len(terms) == 1 else Every(tuple(dict.fromkeys(terms)))
+
+
+def either(first: Expr, second: Expr) -> Expr:
+    """Disjunction, flattened."""
+    terms = (e.terms if isinstance(e, AnyOf) else (e,) for e in (first, second))
+    return AnyOf(tuple(t for part in terms for t in part))
 
 
 def conjuncts(expr: Expr) -> tuple[Expr, ...]:

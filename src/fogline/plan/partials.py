@@ -10,21 +10,19 @@ from dataclasses import replace
 
 from fogline.errors import PlanError
 from fogline.language.ast import EventWindow, TimeWindow
+from fogline.model.streams import NUMBER
 from fogline.plan.expressions import (
+    FRACTION,
     Aggregate,
     Apply,
     Arithmetic,
     Constant,
     Expr,
-    Field,
     FromOrigin,
     Guarded,
     both,
 )
 from fogline.plan.operators import Partial, Trigger
-
-FRACTION = Field("_fraction")
-"""The live sampling fraction under which a record was taken."""
 
 _MERGEABLE: dict[str, tuple[str, ...]] = {
     "COUNT": ("count",),
@@ -79,7 +77,8 @@ def event_inputs_of(aggregate: Aggregate) -> tuple[Expr, ...]:
     inputs = inputs_of_aggregate(aggregate)
     if aggregate.function.startswith(_WEIGHED):
         assert isinstance(inputs[0], Guarded)
-        return (*inputs, replace(inputs[0], value=FRACTION))
+        taken = Arithmetic("*", _one(inputs[0].value), FRACTION)
+        return (*inputs, replace(inputs[0], value=taken))
     if aggregate.function == "DISTINCT":
         assert isinstance(inputs[0], Guarded)
         return (replace(inputs[0], value=Apply("HASH", (), aggregate.arguments)),)
@@ -96,10 +95,8 @@ def inputs_of_aggregate(aggregate: Aggregate) -> tuple[Expr, ...]:
 def _weights(value: Expr) -> tuple[Expr, ...]:
     """1/p, x/p, (1-p)/p², and that times x and x², for a record taken with probability p."""
     assert isinstance(value, Guarded)
-    x: Expr = value.value
-    if isinstance(x, Field) and x.type != "number":
-        x = Constant(1.0)
-    one = Arithmetic("+", Constant(1.0), Arithmetic("*", Constant(0.0), x))
+    one = _one(value.value)
+    x = value.value if value.value.type == NUMBER else one
     spread = Arithmetic(
         "/",
         Arithmetic("-", one, FRACTION),
@@ -113,3 +110,9 @@ def _weights(value: Expr) -> tuple[Expr, ...]:
         Arithmetic("*", spread, Apply("SQR", (), (x,))),
     )
     return tuple(Guarded(value.condition, item) for item in items)
+
+
+def _one(x: Expr) -> Expr:
+    """1 where x is there, else nothing."""
+    number = x if x.type == NUMBER else Apply("HASH", (), (x,))
+    return Arithmetic("+", Constant(1.0), Arithmetic("*", Constant(0.0), number))

@@ -7,13 +7,15 @@ from collections.abc import Iterable
 
 from fogline.errors import Problem, QueryError, cut_before
 from fogline.language.ast import Node
+from fogline.language.limits import MAX_PROBLEMS
 
 
 class Problems:
-    """Problems found so far. `add` never raises; `raise_any` raises once, with all of them."""
+    """Problems found so far. `raise_any` raises once, with all of them; `add` does when there are so
+    many that nobody reads more."""
 
     def __init__(self, text: str) -> None:
-        self._lines = text.splitlines()
+        self._lines = text.split("\n")
         self._found: list[Problem] = []
 
     def add(self, code: str, message: str, node: Node, hint: str = "") -> None:
@@ -24,6 +26,8 @@ class Problems:
         problem = Problem(code, message, line, column, shown, hint)
         if problem not in self._found:
             self._found.append(problem)
+        if len(self._found) >= MAX_PROBLEMS:
+            self.raise_any()
 
     def raise_any(self) -> None:
         if self._found:

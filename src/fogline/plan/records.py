@@ -11,7 +11,7 @@ from fogline.plan.analysed import Analysed
 from fogline.plan.context import Context
 from fogline.plan.expressions import (
     LIST,
-    AnyOf,
+    OWN_COLUMNS,
     Apply,
     Arithmetic,
     Compare,
@@ -21,6 +21,8 @@ from fogline.plan.expressions import (
     Field,
     Inverse,
     OneOf,
+    conjuncts,
+    either,
 )
 from fogline.plan.problems import did_you_mean
 
@@ -238,6 +240,8 @@ class Records:
         if declared and expected in (NUMBER, STRING) and declared != expected:
             message = f"{name} is a {declared} in {stream.name}, a {expected} is needed"
             self.analysis.refuse("TYPE", message, node)
+        if name in OWN_COLUMNS:
+            self.analysis.refuse("UNKNOWN_METRIC", f"{name} is a name of Fogline's own", node)
         narrow = stream.metric_field is not None and not _reserved(stream, name)
         kind = declared or _default_type(expected)
         if narrow and declared is None and (kind == NUMBER or expected is None):
@@ -262,11 +266,10 @@ class Records:
     def condition(self, node: ast.Condition, origins: tuple[str, ...]) -> Expr:
         """A condition over the fields of a record."""
         if isinstance(node, ast.And):
-            terms = (self.condition(node.left, origins), self.condition(node.right, origins))
-            return Every(terms)
+            left, right = self.condition(node.left, origins), self.condition(node.right, origins)
+            return Every((*conjuncts(left), *conjuncts(right)))
         if isinstance(node, ast.Or):
-            terms = (self.condition(node.left, origins), self.condition(node.right, origins))
-            return AnyOf(terms)
+            return either(self.condition(node.left, origins), self.condition(node.right, origins))
         if isinstance(node, ast.Not):
             return Inverse(self.condition(node.operand, origins))
         if node.left is None:

@@ -12,7 +12,6 @@ from fogline.plan.context import Context
 from fogline.plan.expressions import (
     LIST,
     Aggregate,
-    AnyOf,
     Arithmetic,
     Compare,
     Constant,
@@ -27,6 +26,8 @@ from fogline.plan.expressions import (
     WindowSpec,
     aggregates,
     both,
+    conjuncts,
+    either,
 )
 from fogline.plan.grouping import Grouping
 from fogline.plan.operators import Sampling
@@ -233,9 +234,10 @@ class Scope(Grouping):
     def condition(self, node: ast.Condition, value: Expr) -> Expr:
         """The insight's WHEN; a missing left side is the insight's value."""
         if isinstance(node, ast.And):
-            return Every((self.condition(node.left, value), self.condition(node.right, value)))
+            left, right = self.condition(node.left, value), self.condition(node.right, value)
+            return Every((*conjuncts(left), *conjuncts(right)))
         if isinstance(node, ast.Or):
-            return AnyOf((self.condition(node.left, value), self.condition(node.right, value)))
+            return either(self.condition(node.left, value), self.condition(node.right, value))
         if isinstance(node, ast.Not):
             return Inverse(self.condition(node.operand, value))
         if isinstance(node, ast.Membership):

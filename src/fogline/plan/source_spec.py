@@ -10,16 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from fogline.model.streams import INSIGHT, NUMBER
-from fogline.plan.expressions import Field
+from fogline.plan.expressions import FRACTION, HASH, Field
 from fogline.plan.operators import Scan
-from fogline.plan.partials import FRACTION
-from fogline.plan.rules.prune_columns import HASH
 
 
 def physical_columns(scans: tuple[Scan, ...]) -> dict[Field, str]:
     """The column of every field that some scan is asked for."""
     wanted = dict.fromkeys(f for scan in scans for f in scan.columns or ())
-    return {f: f.name if f.name.startswith("_") else f"c{i}" for i, f in enumerate(wanted)}
+    return {f: f.name if f in (HASH, FRACTION) else f"c{i}" for i, f in enumerate(wanted)}
 
 
 def stream_options(

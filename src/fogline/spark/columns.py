@@ -50,12 +50,13 @@ class Leaves:
     functions: Functions = no_functions
 
 
+# Each argument stands once: written twice, nested expressions would double at every level.
 _ARITHMETIC: dict[str, Callable[[Column, Column], Column]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
-    "/": lambda a, b: F.when(b != 0, a / b),
-    "%": lambda a, b: F.when(b != 0, a % b),
+    "/": F.try_divide,
+    "%": F.try_mod,
 }
 _COMPARISONS: dict[str, Callable[[Column, Column], Column]] = {
     ">": lambda a, b: a > b,
@@ -66,9 +67,9 @@ _COMPARISONS: dict[str, Callable[[Column, Column], Column]] = {
     "!=": lambda a, b: a != b,
 }
 _RECORD_FUNCTIONS: dict[str, Callable[[tuple[float, ...], list[Column]], Column]] = {
-    "SQRT": lambda _, a: F.when(a[0] >= 0, F.sqrt(a[0])),
+    "SQRT": lambda _, a: F.nanvl(F.sqrt(a[0]), F.lit(None).cast("double")),
     "ABS": lambda _, a: F.abs(a[0]),
-    "SQR": lambda _, a: a[0] * a[0],
+    "SQR": lambda _, a: F.pow(a[0], F.lit(2.0)),
     "GEOHASH": lambda p, a: geohash(int(p[0]), a[0], a[1]),
     "HASH": lambda _, a: F.when(
         a[0].isNotNull(), F.shiftrightunsigned(F.xxhash64(a[0]), 11).cast("double")

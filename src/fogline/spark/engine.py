@@ -24,7 +24,7 @@ from fogline.model.results import Account, Result, StreamCount
 from fogline.plan.program import Program
 from fogline.spark.collecting import collect
 from fogline.spark.columns import Functions, no_functions
-from fogline.spark.compile import compile_program
+from fogline.spark.compile import Compiled, compile_program
 from fogline.spark.failures import told
 from fogline.spark.sampling import LiveSampling
 from fogline.spark.scan import Input
@@ -44,7 +44,7 @@ def run_batch(
     functions: Functions = no_functions,
 ) -> int:
     """Computes everything over what the inputs hold now; gives the number of results."""
-    compiled = compile_program(spark, program, inputs, streaming=False, functions=functions)
+    compiled = _compiled(spark, program, inputs, False, functions)
     total = 0
     for frame in compiled.frames.values():
         try:
@@ -55,6 +55,21 @@ def run_batch(
         total += len(results)
         on_results(results)
     return total
+
+
+def _compiled(
+    spark: SparkSession,
+    program: Program,
+    inputs: Mapping[str, Input],
+    streaming: bool,
+    functions: Functions,
+) -> Compiled:
+    """What Spark does not take is told in one line, too."""
+    try:
+        with engine_alive():
+            return compile_program(spark, program, inputs, streaming, functions=functions)
+    except PySparkException as error:
+        raise told(error) from error
 
 
 class StreamRun:
@@ -84,7 +99,7 @@ class StreamRun:
         controls = {name: f"{self._folder.name}/{name}" for name in inputs}
         self._sampling = LiveSampling(spark, program, controls)
         own = {name: replace(given, control=controls[name]) for name, given in inputs.items()}
-        compiled = compile_program(spark, program, own, streaming=True, functions=functions)
+        compiled = _compiled(spark, program, own, True, functions)
         self._queries = {
             name: self._start(name, frame, available_now) for name, frame in compiled.frames.items()
         }

@@ -14,11 +14,9 @@ from pyspark.sql import functions as F
 from fogline.errors import PlanError
 from fogline.model.streams import NUMBER
 from fogline.model.times import iso_micros
-from fogline.plan.expressions import Field
+from fogline.plan.expressions import FRACTION, HASH, Field
 from fogline.plan.operators import Scan
-from fogline.plan.partials import FRACTION
 from fogline.plan.pushdown import split_condition
-from fogline.plan.rules.prune_columns import HASH
 from fogline.plan.source_spec import physical_columns, stream_options
 from fogline.spark.columns import Functions, Leaves, no_functions, to_column
 

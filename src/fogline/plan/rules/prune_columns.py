@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from fogline.plan.expressions import Field, Sampled, record_fields, walk
+from fogline.plan.expressions import FRACTION, HASH, Field, Sampled, record_fields, walk
 from fogline.plan.operators import (
     Evaluate,
     Operator,
@@ -15,9 +15,6 @@ from fogline.plan.operators import (
     rewrite_plan,
     walk_plan,
 )
-from fogline.plan.partials import FRACTION
-
-HASH = Field("_hash")
 
 
 def prune_columns(plan: Plan) -> Plan:

@@ -15,7 +15,7 @@ import java.util.List;
  */
 final class FilterParser {
     private static final String TIME = "_time";
-    private static final int MAX_DEPTH = 100;
+    private static final int MAX_DEPTH = 250;
 
     private final List<Field> fields;
 
