@@ -8,6 +8,7 @@ import pytest
 
 from fogline import settings
 from fogline.deploy.assign import assignments
+from fogline.deploy.flow import Flow, find_cycle
 from fogline.deploy.insights import deploy_query
 from fogline.deploy.topology import Topology
 from fogline.errors import PipelineError, QueryError
@@ -47,6 +48,11 @@ def jobs(text: str, *nodes: Node) -> dict[str, Job]:
 def stage(job: Job) -> str:
     assert isinstance(job.work, Query)
     return job.work.stage
+
+
+def text_of(job: Job) -> str:
+    assert isinstance(job.work, Query)
+    return job.work.text
 
 
 def test_one_site_computes_everything() -> None:
@@ -105,9 +111,51 @@ def test_where_the_first_stage_cannot_stand_alone_messages_travel(insight: str) 
     made = jobs(insight, *EDGES, CLOUD)
     assert stage(made["p"]) == WHOLE
     assert made["p-s@e1"].work == Steps(())
-    assert [str(place) for place in made["p-s@e1"].writes] == ["city/e1 at cloud"]
+    assert [str(place) for place in made["p-s@e1"].writes] == ["messages/p/s/e1 at cloud"]
+    assert [str(place) for place in made["p"].reads] == ["messages/p/s/+ at cloud"]
+    assert 'topic="messages/p/s/+"' in text_of(made["p"])
     told = assignments([Pipeline("p", tuple(made.values()))], topology(*EDGES, CLOUD))
     assert [route.mode for route in told["p-s@e2"][1].routes] == ["link"]
+
+
+def test_messages_that_travel_both_ways_do_not_go_round() -> None:
+    text = (
+        "a = COMPUTE AVG(x, 60 s) BY room WITH ALLOW WHEN site == e1;\n"
+        "b = COMPUTE AVG(x, 60 s) BY room WITH ALLOW WHEN site == e2"
+    )
+    made = jobs(text, *EDGES)
+    assert find_cycle(Flow.of(made.values())) == ()
+    assert {name: job.node for name, job in made.items() if isinstance(job.work, Steps)} == {
+        "p-e1-s@e1": "e1",
+        "p-e1-s@e2": "e2",
+        "p-e2-s@e1": "e1",
+        "p-e2-s@e2": "e2",
+    }
+
+
+def test_queries_with_patterns_that_meet_do_not_get_each_others_messages() -> None:
+    found = [
+        job
+        for name, pattern in (("one", "city/+"), ("two", "city/#"))
+        for job in deploy_query(
+            STREAM.replace("city/+", pattern) + "now = COMPUTE AVG(x, 60 s) BY room",
+            name,
+            topology(*EDGES, CLOUD),
+        ).jobs
+    ]
+    flow = Flow.of(found)
+    for job in found:
+        readers = {name for key in flow.written[job.name] for name in flow.read_by(key)}
+        assert {name.partition("-")[0] for name in readers} <= {job.name.partition("-")[0]}
+
+
+def test_a_query_that_reads_everything_and_so_itself_is_refused() -> None:
+    text = (
+        "a = COMPUTE AVG(x, 60 s) BY room WITH ALLOW WHEN site == e1;\n"
+        "b = COMPUTE AVG(x, 60 s) BY room WITH ALLOW WHEN site == e2"
+    )
+    with pytest.raises(PipelineError, match="in a circle"):
+        deploy_query(STREAM.replace("city/+", "#") + text, "p", topology(*EDGES))
 
 
 def test_an_insight_fed_by_one_elsewhere_reads_its_results() -> None:

@@ -86,6 +86,10 @@ def find_cycle(flow: Flow) -> tuple[str, ...]:
     return ()
 
 
+def told_cycle(cycle: tuple[str, ...]) -> str:
+    return f"jobs feed one another in a circle: {' -> '.join(cycle[:20])}"
+
+
 def _walk(
     start: str | Key, follows: Mapping[str | Key, list[str | Key]], done: set[str | Key]
 ) -> list[str | Key]:

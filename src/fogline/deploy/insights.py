@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fogline import settings
+from fogline.deploy.flow import Flow, find_cycle, told_cycle
 from fogline.deploy.insight_jobs import Group, jobs_of
 from fogline.deploy.insight_text import group_text
 from fogline.deploy.topology import Topology
@@ -34,7 +35,18 @@ def deploy_query(text: str, name: str, topology: Topology) -> Pipeline:
     jobs: list[Job] = []
     for group in _groups(loaded, placed, name, topology):
         jobs += jobs_of(group, topology)
+    _check_together(jobs)
     return Pipeline(name, tuple(jobs))
+
+
+def _check_together(jobs: Sequence[Job]) -> None:
+    names = [job.name for job in jobs]
+    wrong = [f"there are two jobs {name}" for name in dict.fromkeys(names) if names.count(name) > 1]
+    problems = [Problem("DUPLICATE", text, 1, 1, hint="rename an insight") for text in wrong]
+    if cycle := find_cycle(Flow.of(jobs)):
+        problems.append(Problem("CYCLE", told_cycle(cycle), 1, 1, hint="read narrower topics"))
+    if problems:
+        raise PipelineError(tuple(problems))
 
 
 @dataclass(frozen=True, slots=True)

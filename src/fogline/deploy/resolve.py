@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fogline.deploy.flow import Key, key_of
+from fogline.deploy.flow import Key, key_of, told_cycle
 from fogline.deploy.places import Places
 from fogline.deploy.problems import Problems
 from fogline.deploy.query_topics import redirected, stream_topics
@@ -231,8 +231,7 @@ class _Resolver:
     def _check_flow(self) -> None:
         cycle = self._together.cycle()
         if cycle:
-            message = f"jobs feed one another in a circle: {' -> '.join(cycle[:20])}"
-            self._problems.add("CYCLE", message, self._spots.get(cycle[0], START))
+            self._problems.add("CYCLE", told_cycle(cycle), self._spots.get(cycle[0], START))
         for finding in self._together.unfed(self._topology.nodes, self._inputs()):
             if finding.wrong:
                 at = self._read_spots.get((finding.topic, finding.place), START)
