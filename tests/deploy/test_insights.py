@@ -14,7 +14,7 @@ from fogline.deploy.topology import Topology
 from fogline.errors import PipelineError, QueryError
 from fogline.gateway.chain import Chain
 from fogline.model.jobs import FIRST, SECOND, WHOLE, Job, Pipeline, Query, Steps
-from fogline.model.nodes import NO_ENGINE, ONLINE, Node, NodeView
+from fogline.model.nodes import GONE, NO_ENGINE, ONLINE, Node, NodeView
 from fogline.plan.query_file import check_text
 
 STREAM = 's = STREAM FROM mqtt(topic="city/+", format="json", time="at");\n'
@@ -196,6 +196,24 @@ def test_streams_that_name_their_nodes() -> None:
     text = 's = STREAM FROM mqtt(topic="t", format="json", time="at", nodes="e2");\n' + MEAN
     made = deploy_query(text, "p", topology(*EDGES, CLOUD))
     assert {(job.name, job.node) for job in made.jobs} == {("p", "e2")}
+
+
+@pytest.mark.parametrize("nodes", ["e3", "e1, e3", "e1, store"])
+def test_nodes_that_nobody_knows_are_refused(nodes: str) -> None:
+    store = replace(site("store"), engine=NO_ENGINE)
+    text = f's = STREAM FROM mqtt(topic="t", format="json", time="at", nodes="{nodes}");\n{MEAN}'
+    with pytest.raises(PipelineError, match=r"nodes: cloud, e1, e2$") as refused:
+        deploy_query(text, "p", topology(*EDGES, CLOUD, store))
+    assert [problem.line for problem in refused.value.problems] == [1]
+
+
+def test_of_the_sites_that_may_run_it_one_that_is_there_is_chosen() -> None:
+    nodes = (*EDGES, CLOUD, site("spare", "cloud", 500))
+    there = Topology.of(NodeView(n, GONE if n == CLOUD else ONLINE, 0.0) for n in nodes)
+    made = deploy_query(f"{STREAM}{MEAN} WITH ALLOW WHEN tier == cloud", "p", there)
+    assert made.jobs[-1].node == "spare"
+    gone = Topology.of(NodeView(n, GONE, 0.0) for n in nodes)
+    assert deploy_query(STREAM + MEAN, "p", gone).jobs[-1].node == "cloud"
 
 
 def test_what_no_site_may_run_is_refused() -> None:

@@ -15,9 +15,10 @@ from fogline import settings
 from fogline.deploy.flow import Flow, find_cycle, told_cycle
 from fogline.deploy.insight_jobs import Group, jobs_of
 from fogline.deploy.insight_text import group_text
+from fogline.deploy.problems import listed
 from fogline.deploy.topology import Topology
 from fogline.errors import PipelineError, Problem
-from fogline.language.ast import Insight
+from fogline.language.ast import Insight, Position
 from fogline.model.jobs import Job, Pipeline
 from fogline.model.nodes import GATEWAY, Node
 from fogline.model.streams import StreamSource
@@ -60,13 +61,14 @@ class _Placed:
 def _place(loaded: LoadedQuery, topology: Topology) -> _Placed:
     sites = [node for node in topology.nodes.values() if node.computes]
     chosen: dict[str, str] = {}
-    problems: list[Problem] = []
+    problems = _unknown_nodes(loaded, topology)
     for insight in loaded.query.insights:
         emit = loaded.plan.emit(insight.name)
         allowed = [site for site in sites if allows(insight.options.allow, site)]
         if not allowed:
             problems.append(_nowhere(insight, loaded.text, sites))
             continue
+        allowed = [site for site in allowed if site.name not in topology.gone] or allowed
         origins = _origins(_streams(emit), topology)
         origins += [chosen[name] for name in _fed(emit) if name in chosen]
         task = Task((insight.name,), tuple(dict.fromkeys(origins)))
@@ -141,7 +143,7 @@ def origin_nodes(stream: StreamSource, topology: Topology) -> list[Node]:
     of the edge, else all sites that compute. None where its broker belongs to no node."""
     nodes = list(topology.nodes.values())
     if named := stream.parameter("nodes"):
-        wanted = [part.strip() for part in str(named).split(",")]
+        wanted = _named(str(named))
         return [node for node in nodes if node.name in wanted and _takes_part(node)]
     if broker := stream.parameter("broker"):
         at = topology.at_broker(str(broker))
@@ -153,18 +155,39 @@ def origin_nodes(stream: StreamSource, topology: Topology) -> list[Node]:
     return gateways or [site for site in sites if is_edge(site)] or sites
 
 
+def _named(nodes: str) -> list[str]:
+    return [part.strip() for part in nodes.split(",")]
+
+
+def _unknown_nodes(loaded: LoadedQuery, topology: Topology) -> list[Problem]:
+    """What streams say of nodes that nobody knows, or to whom no messages come."""
+    found: list[Problem] = []
+    known = listed(node.name for node in topology.nodes.values() if _takes_part(node))
+    for stream in loaded.query.streams:
+        for name in _named(str(stream.provider.get("nodes") or "")):
+            node = topology.node(name)
+            if not name or (node is not None and _takes_part(node)):
+                continue
+            message = f"there is no node {name!r}" if node is None else f"{name} has no engine"
+            found.append(_problem("NODE", message, stream.at, loaded.text, f"nodes: {known}"))
+    return found
+
+
 def _takes_part(node: Node) -> bool:
     """What comes to a site without an engine stays there."""
     return node.kind == GATEWAY or node.computes
 
 
 def _nowhere(insight: Insight, text: str, sites: Sequence[Node]) -> Problem:
-    position = insight.at
     names = ", ".join(site.name for site in sites)
     if sites:
         message, hint = f"no site may run {insight.name}: see its ALLOW", f"sites: {names}"
     else:
         message, hint = "there is no site to run it", "start one: fogline agent --config FILE"
+    return _problem("NO_SITE", message, insight.at, text, hint)
+
+
+def _problem(code: str, message: str, at: Position, text: str, hint: str) -> Problem:
     lines = text.splitlines()
-    source = lines[position.line - 1] if 0 < position.line <= len(lines) else ""
-    return Problem("NO_SITE", message, position.line, position.column, source, hint)
+    source = lines[at.line - 1] if 0 < at.line <= len(lines) else ""
+    return Problem(code, message, at.line, at.column, source, hint)
