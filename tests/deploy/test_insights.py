@@ -8,6 +8,7 @@ import pytest
 
 from fogline import settings
 from fogline.deploy.assign import assignments
+from fogline.deploy.diff import REMOVED, UNCHANGED, diff
 from fogline.deploy.flow import Flow, find_cycle
 from fogline.deploy.insights import deploy_query
 from fogline.deploy.topology import Topology
@@ -57,7 +58,7 @@ def text_of(job: Job) -> str:
 
 def test_one_site_computes_everything() -> None:
     (job,) = jobs(MEAN, site("only")).values()
-    assert (job.name, job.node, stage(job)) == ("p", "only", WHOLE)
+    assert (job.name, job.node, stage(job)) == ("p-only", "only", WHOLE)
     assert [str(place) for place in job.reads] == ["city/+ at only"]
 
 
@@ -72,29 +73,36 @@ def test_a_site_without_an_engine_takes_no_part() -> None:
 def test_the_first_stage_stays_at_the_edge() -> None:
     made = jobs(MEAN, *EDGES, CLOUD)
     assert {(j.name, j.node, stage(j)) for j in made.values()} == {
-        ("p@e1", "e1", FIRST),
-        ("p@e2", "e2", FIRST),
-        ("p", "cloud", SECOND),
+        ("p-cloud@e1", "e1", FIRST),
+        ("p-cloud@e2", "e2", FIRST),
+        ("p-cloud", "cloud", SECOND),
     }
-    assert made["p@e1"].writes == (made["p"].reads[0],)
-    assert [place.topic for place in made["p"].reads] == ["panes/p/e1", "panes/p/e2"]
+    assert made["p-cloud@e1"].writes == (made["p-cloud"].reads[0],)
+    assert [place.topic for place in made["p-cloud"].reads] == [
+        "panes/p-cloud/e1",
+        "panes/p-cloud/e2",
+    ]
 
 
 def test_a_site_that_also_has_data_is_an_origin_like_the_others() -> None:
     made = jobs(MEAN, site("x"), site("y", memory=5000))
-    assert {name: job.node for name, job in made.items()} == {"p@x": "x", "p@y": "y", "p": "y"}
+    assert {name: job.node for name, job in made.items()} == {
+        "p-y@x": "x",
+        "p-y@y": "y",
+        "p-y": "y",
+    }
 
 
 def test_gateways_make_the_panes() -> None:
     made = jobs(MEAN + ' WITH ALLOW WHEN node_id == "e2"', *EDGES, GATEWAY)
-    first = made["p-s@gw"]
+    first = made["p-e2-s@gw"]
     assert isinstance(first.work, Steps)
     assert [step["op"] for step in first.work.steps] == ["decode", "panes"]
     Chain(first.work.steps, {}, {})
-    assert made["p"].node == "e2"
-    assert [place.topic for place in made["p"].reads] == ["panes/p/gw/s"]
+    assert made["p-e2"].node == "e2"
+    assert [place.topic for place in made["p-e2"].reads] == ["panes/p-e2/gw/s"]
     told = assignments([Pipeline("p", tuple(made.values()))], topology(*EDGES, GATEWAY))
-    assert [route.mode for route in told["p-s@gw"][1].routes] == ["link"]
+    assert [route.mode for route in told["p-e2-s@gw"][1].routes] == ["link"]
 
 
 @pytest.mark.parametrize(
@@ -109,13 +117,15 @@ def test_gateways_make_the_panes() -> None:
 )
 def test_where_the_first_stage_cannot_stand_alone_messages_travel(insight: str) -> None:
     made = jobs(insight, *EDGES, CLOUD)
-    assert stage(made["p"]) == WHOLE
-    assert made["p-s@e1"].work == Steps(())
-    assert [str(place) for place in made["p-s@e1"].writes] == ["messages/p/s/e1 at cloud"]
-    assert [str(place) for place in made["p"].reads] == ["messages/p/s/+ at cloud"]
-    assert 'topic="messages/p/s/+"' in text_of(made["p"])
+    assert stage(made["p-cloud"]) == WHOLE
+    assert made["p-cloud-s@e1"].work == Steps(())
+    assert [str(place) for place in made["p-cloud-s@e1"].writes] == [
+        "messages/p-cloud/s/e1 at cloud"
+    ]
+    assert [str(place) for place in made["p-cloud"].reads] == ["messages/p-cloud/s/+ at cloud"]
+    assert 'topic="messages/p-cloud/s/+"' in text_of(made["p-cloud"])
     told = assignments([Pipeline("p", tuple(made.values()))], topology(*EDGES, CLOUD))
-    assert [route.mode for route in told["p-s@e2"][1].routes] == ["link"]
+    assert [route.mode for route in told["p-cloud-s@e2"][1].routes] == ["link"]
 
 
 def test_messages_that_travel_both_ways_do_not_go_round() -> None:
@@ -192,10 +202,30 @@ def test_an_insight_in_the_place_of_a_name_is_computed_anew() -> None:
     assert "AVG(x" in work.text
 
 
+def test_jobs_stay_what_they_are_when_another_site_gets_an_insight() -> None:
+    mean = f"{MEAN} WITH ALLOW WHEN tier == cloud"
+    more = f"{mean};\nown = COMPUTE AVG(x, 60 s) EVERY 10 s WITH ALLOW WHEN site == e1"
+    old, new = (tuple(jobs(text, *EDGES, CLOUD).values()) for text in (mean, more))
+    found = diff(Pipeline("p", old), Pipeline("p", new))
+    assert set(found.of(UNCHANGED)) == {job.name for job in old}
+    assert found.of(REMOVED) == ()
+
+
+def test_an_insight_called_like_a_site_has_a_job_of_its_own() -> None:
+    text = (
+        "cloud = COMPUTE AVG(x, 60 s) BY room EVERY 10 s WITH ALLOW WHEN site == e1;\n"
+        "z = COMPUTE MAX(cloud, 60 s) EVERY 60 s WITH ALLOW WHEN tier == cloud"
+    )
+    made = deploy_query(STREAM + text, "p", topology(*EDGES, CLOUD))
+    names = [job.name for job in made.jobs]
+    assert len(names) == len(set(names))
+    assert {"p-e1-cloud", "p-cloud"} <= set(names)
+
+
 def test_streams_that_name_their_nodes() -> None:
     text = 's = STREAM FROM mqtt(topic="t", format="json", time="at", nodes="e2");\n' + MEAN
     made = deploy_query(text, "p", topology(*EDGES, CLOUD))
-    assert {(job.name, job.node) for job in made.jobs} == {("p", "e2")}
+    assert {(job.name, job.node) for job in made.jobs} == {("p-e2", "e2")}
 
 
 @pytest.mark.parametrize("nodes", ["e3", "e1, e3", "e1, store"])

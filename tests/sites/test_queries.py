@@ -138,11 +138,14 @@ def test_the_first_stage_on_a_gateway(world: World, gateway: int, tmp_path: Path
     expected = in_one_place(tmp_path, rows)["mean"]
     query = QUERY.format(nodes=', nodes="gate"').partition("most")[0]
     with deployed(world, "gated", query, "ins") as jobs:
-        assert {job["name"]: job["node"] for job in jobs} == {"gated-s@gate": "gate", "gated": "d"}
+        assert {job["name"]: job["node"] for job in jobs} == {
+            "gated-d-s@gate": "gate",
+            "gated-d": "d",
+        }
         publish(gateway, "gated", "rooms", rows)
 
         def mean() -> list[str]:
-            return results(world, "d", "gated", "mean")
+            return results(world, "d", "gated-d", "mean")
 
         world.wait(lambda: len(mean()) >= len(expected), 120, "all means at d")
         assert sorted(mean()) == sorted(expected)

@@ -90,8 +90,7 @@ def _groups(loaded: LoadedQuery, placed: _Placed, name: str, topology: Topology)
     for insight, site in placed.sites.items():
         alone = insight if insight in placed.exported else ""
         members.setdefault((site, alone), []).append(insight)
-    single = len(members) == 1
-    names = {key: name if single else f"{name}-{key[1] or key[0]}" for key in members}
+    names = {key: _job_name(name, *key, topology) for key in members}
     jobs = {insight: names[key] for key, found in members.items() for insight in found}
     for (site, alone), insights in members.items():
         readers = [
@@ -114,6 +113,13 @@ def _groups(loaded: LoadedQuery, placed: _Placed, name: str, topology: Topology)
         yield Group(
             names[site, alone], site, query, tuple(insights), origins, tuple(dict.fromkeys(readers))
         )
+
+
+def _job_name(name: str, site: str, alone: str, topology: Topology) -> str:
+    """The same however many others there are, so that jobs go on when some are added."""
+    if not alone:
+        return f"{name}-{site}"
+    return f"{name}-{site}-{alone}" if topology.node(alone) else f"{name}-{alone}"
 
 
 def _streams(emit: Emit) -> list[StreamSource]:
