@@ -81,6 +81,12 @@ class FakeControl:
         self._states = dict.fromkeys(names, ONLINE)
         self._jobs: dict[str, dict[str, Observed]] = {name: {} for name in names}
 
+    def add(self, node: Node) -> None:
+        with self._lock:
+            self._nodes[node.name] = node
+            self._states[node.name] = ONLINE
+            self._jobs[node.name] = {}
+
     def views(self) -> Mapping[str, NodeView]:
         with self._lock:
             return {

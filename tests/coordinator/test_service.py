@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ from fogline.coordinator.loop import Loop
 from fogline.coordinator.ports import START, STOP, UNINSTALL, UPDATE, Action
 from fogline.coordinator.state import Memory
 from fogline.errors import DataError, PipelineError
-from fogline.model.nodes import GONE, ONLINE, Observed
+from fogline.model.nodes import GATEWAY, GONE, ONLINE, Node, Observed
 from tests.coordinator.kit import Rig, chain, composition
 from tests.waiting import wait_for
 
@@ -307,3 +308,71 @@ def test_a_loop_that_never_began_can_be_stopped(make_rig: Make) -> None:
     assert isinstance(rig.loop, Loop)
     assert not rig.service.health()["ok"]
     rig.loop.stop()
+
+
+# ── what only all pipelines together show ────────────────────────────────────────────────────────
+
+
+def job(name: str, source: str, sink: str, **more: Any) -> dict[str, Any]:
+    work = {} if "steps" in more else {"job_path": "clean.py", "entry": "clean:clean"}
+    found = {"job_name": name, "site": "north", "source_topic": source, "sink_topic": sink}
+    return found | work | more
+
+
+def with_gateway(rig: Rig) -> Rig:
+    rig.control.add(Node("gate", GATEWAY, broker="mqtt://gate.invalid:1883", site="north"))
+    return rig
+
+
+def test_jobs_posted_one_by_one_may_not_feed_one_another_in_a_circle(make_rig: Make) -> None:
+    rig = make_rig()
+    rig.service.post_job(job("y1", "y/1", "y/2"))
+    with pytest.raises(PipelineError, match="y2 -> y1 -> y2") as refused:
+        rig.service.post_job(job("y2", "y/2", "y/1"))
+    assert "it goes through y1" in str(refused.value)
+    assert list(states(rig)) == ["y1"]
+
+
+def test_pipelines_may_not_make_a_circle_together(make_rig: Make) -> None:
+    rig = make_rig()
+    put(rig, json.dumps({"jobs": [job("a", "t/1", "t/2")]}), "one")
+    text = json.dumps({"jobs": [job("b", "t/+", "t/1")]})
+    with pytest.raises(PipelineError, match="in a circle"):
+        put(rig, json.dumps({"jobs": [job("b", "t/2", "t/1")]}), "two")
+    with pytest.raises(PipelineError, match="in a circle"):
+        put(rig, text, "two", dry_run=True)
+    put(rig, json.dumps({"jobs": [job("b", "t/2", "t/3")]}), "two")
+
+
+def test_a_query_whose_job_is_called_like_another_one_is_refused(make_rig: Make) -> None:
+    rig = make_rig()
+    rig.service.post_job(job("q-south", "t/1", "t/2"))
+    text = (
+        's = STREAM FROM mqtt(topic="t", format="json", time="at", nodes="south");\n'
+        "m = COMPUTE AVG(x, 10 s) EVERY 10 s;"
+    )
+    with pytest.raises(PipelineError, match="a job q-south already, in pipeline q-south"):
+        rig.service.put_pipeline("q", text, "ins")
+
+
+def test_what_a_gateway_would_refuse_is_refused_before(make_rig: Make) -> None:
+    rig = with_gateway(make_rig())
+    steps = [{"op": "deadband", "field": "a", "band": 1}]
+    two = {
+        "job_name": "two",
+        "site": "gate",
+        "source_topics": [{"topic": "x", "site": "gate"}, {"topic": "y", "site": "north"}],
+        "sink_topic": "z",
+        "steps": steps,
+    }
+    with pytest.raises(PipelineError, match=r"two at gate: .*reads from one broker"):
+        rig.service.post_job(two)
+    first = {"job_name": "first", "site": "gate", "source_topic": "x", "steps": steps}
+    first["sink_topics"] = [{"topic": "mid", "site": "gate"}]
+    second = {"job_name": "second", "site": "gate", "source_topic": "mid", "steps": steps}
+    second["sink_topic"] = "end"
+    rig.service.post_job(first)
+    with pytest.raises(PipelineError, match="first at gate: a gateway has no logs"):
+        rig.service.post_job(second)
+    with pytest.raises(PipelineError, match="first at gate: a gateway has no logs"):
+        put(rig, json.dumps({"jobs": [first, second]}), "first")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +14,12 @@ from fogline.deploy.deployment_plan import read_deployment_plan
 from fogline.deploy.insights import deploy_query
 from fogline.deploy.resolve import DEFAULT_NAME, Package, resolve
 from fogline.deploy.topology import Topology
+from fogline.deploy.whole import check_whole
 from fogline.deploy.written import DEPLOY, Composition
 from fogline.errors import DataError
 from fogline.gateway.chain import Chain
-from fogline.model.jobs import Pipeline, Scalar
+from fogline.gateway.checks import read_assignments
+from fogline.model.jobs import Assignment, Pipeline, Scalar
 from fogline.model.nodes import is_name
 from fogline.plan.user_functions import UserFunctions
 
@@ -43,6 +45,9 @@ class DeployCompiler:
         composition = read_composition(text)
         named = (job.name.text for job in composition.jobs if is_name(job.name.text))
         return _resolved(composition, next(named, DEFAULT_NAME), world)
+
+    def check_whole(self, new: Pipeline, others: Iterable[Pipeline], world: World) -> None:
+        check_whole(new, others, Topology.of(world.views.values()), _check_gateway)
 
 
 def _resolved(composition: Composition, name: str, world: World) -> Compiled:
@@ -78,6 +83,15 @@ def _check_steps(
         Chain(steps, given, parameters)
     except DataError as error:
         return str(error)
+    return None
+
+
+def _check_gateway(assignment: Assignment) -> str | None:
+    """What a gateway would say to a job."""
+    try:
+        read_assignments([assignment.as_json()])
+    except DataError as error:
+        return error.message.removeprefix(f"job {assignment.job!r:.80}: ")
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -82,3 +82,6 @@ class Compiler(Protocol):
 
     def compile(self, name: str, text: str, format: str, world: World) -> Compiled: ...
     def compile_job(self, description: Mapping[str, Any], world: World) -> Compiled: ...
+    def check_whole(self, new: Pipeline, others: Iterable[Pipeline], world: World) -> None:
+        """Raises PipelineError where a pipeline does not go with the others."""
+        ...

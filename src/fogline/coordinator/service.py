@@ -233,6 +233,8 @@ class Service:
         pipelines = {name: stored.pipeline for name, stored in plan.stored.items()}
         others = apply_actions({**pipelines, new.name: new}, compiled.actions)
         new = others.pop(new.name, new)
+        rest = {name: p for name, p in {**pipelines, **others}.items() if name != new.name}
+        self._parts.compiler.check_whole(new, rest.values(), self._world(plan))
         difference = diff(old, new)
         fresh = before is None or (before.text, before.format, old) != (text, format, new)
         revision = before.revision if before else 0
