@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from fogline.deploy.diff import REMOVED, UNCHANGED, diff
 from fogline.deploy.flow import Flow, find_cycle
 from fogline.deploy.insights import deploy_query
 from fogline.deploy.topology import Topology
-from fogline.errors import PipelineError, QueryError
+from fogline.errors import DataError, PipelineError, QueryError
 from fogline.gateway.chain import Chain
 from fogline.model.jobs import FIRST, SECOND, WHOLE, Job, Pipeline, Query, Steps
 from fogline.model.nodes import GONE, NO_ENGINE, ONLINE, Node, NodeView
@@ -126,6 +127,23 @@ def test_where_the_first_stage_cannot_stand_alone_messages_travel(insight: str) 
     assert 'topic="messages/p-cloud/s/+"' in text_of(made["p-cloud"])
     told = assignments([Pipeline("p", tuple(made.values()))], topology(*EDGES, CLOUD))
     assert [route.mode for route in told["p-cloud-s@e2"][1].routes] == ["link"]
+
+
+@pytest.mark.parametrize("format", ["xml", "cbor", "csv"])
+def test_what_a_gateway_cannot_read_travels_as_it_is(format: str) -> None:
+    def check(steps: Any, given: Any, parameters: Any) -> str | None:
+        try:
+            Chain(steps, given, parameters)
+        except DataError as error:
+            return str(error)
+        return None
+
+    text = STREAM.replace("json", format) + MEAN
+    made = deploy_query(text, "p", topology(*EDGES, CLOUD, GATEWAY), check)
+    assert [job.work for job in made.jobs if job.node == "gw"] == [Steps(())]
+    assert [stage(job) for job in made.jobs if job.node != "gw"] == [WHOLE]
+    made = deploy_query(STREAM + MEAN, "p", topology(*EDGES, CLOUD, GATEWAY), check)
+    assert [job.work for job in made.jobs if job.node == "gw"] != [Steps(())]
 
 
 def test_messages_that_travel_both_ways_do_not_go_round() -> None:

@@ -29,7 +29,8 @@ class DeployCompiler:
 
     def compile(self, name: str, text: str, format: str, world: World) -> Compiled:
         if format == INSIGHTS:
-            return Compiled(_from_query(text, name, Topology.of(world.views.values())))
+            topology = Topology.of(world.views.values())
+            return Compiled(deploy_query(text, name, topology, _check_steps))
         read = read_deployment_plan if format == PLAN else read_composition
         # The address names the pipeline; a name in the text is for people.
         composition = replace(read(text), name="")
@@ -93,7 +94,3 @@ def _check_gateway(assignment: Assignment) -> str | None:
     except DataError as error:
         return error.message.removeprefix(f"job {assignment.job!r:.80}: ")
     return None
-
-
-def _from_query(text: str, name: str, topology: Topology) -> Pipeline:
-    return deploy_query(text, name, topology)

@@ -10,6 +10,7 @@ from typing import Any
 from fogline import settings
 from fogline.deploy.query_topics import redirected
 from fogline.deploy.topology import Topology
+from fogline.deploy.works import StepsCheck
 from fogline.language.parser import parse
 from fogline.model.jobs import FIRST, SECOND, WHOLE, Job, Place, Query, Steps, Work
 from fogline.model.nodes import GATEWAY
@@ -37,13 +38,19 @@ class Group:
     """Other sites that read its results."""
 
 
-def jobs_of(group: Group, topology: Topology) -> Iterator[Job]:
-    """Downstream last; whoever deploys them orders them anyway."""
+def jobs_of(group: Group, topology: Topology, check: StepsCheck) -> Iterator[Job]:
+    """Downstream last; whoever deploys them orders them anyway. Where `check` says that a gateway
+    cannot make the panes, messages travel."""
     plan = check_text(group.text, settings.load()).plan
     streams = list(dict.fromkeys(op.stream for op in walk_plan(plan) if isinstance(op, Scan)))
     elsewhere = {node for name in group.origins for node in group.origins[name]} - {group.site}
     panes = _panes(plan) if elsewhere else None
-    if panes is None:
+    at_gateways = [
+        stream.name
+        for stream in streams
+        if any(_is_gateway(node, topology) for node in group.origins.get(stream.name, ()))
+    ]
+    if panes is None or any(check(pane_steps(panes[name]), {}, {}) for name in at_gateways):
         yield from _forwarding(group, streams)
         return
     nodes = sorted({node for stream in streams for node in group.origins.get(stream.name, ())})

@@ -17,6 +17,7 @@ from fogline.deploy.insight_jobs import Group, jobs_of
 from fogline.deploy.insight_text import group_text
 from fogline.deploy.problems import listed
 from fogline.deploy.topology import Topology
+from fogline.deploy.works import StepsCheck, any_steps
 from fogline.errors import PipelineError, Problem
 from fogline.language.ast import Insight, Position
 from fogline.model.jobs import Job, Pipeline
@@ -29,13 +30,15 @@ from fogline.plan.operators import Emit, Operator, Requery, Scan, inputs_of, wal
 from fogline.plan.query_file import LoadedQuery, check_text
 
 
-def deploy_query(text: str, name: str, topology: Topology) -> Pipeline:
+def deploy_query(
+    text: str, name: str, topology: Topology, check_steps: StepsCheck = any_steps
+) -> Pipeline:
     """Raises QueryError for a wrong text, PipelineError where no node may or can run it."""
     loaded = check_text(text, settings.load())
     placed = _place(loaded, topology)
     jobs: list[Job] = []
     for group in _groups(loaded, placed, name, topology):
-        jobs += jobs_of(group, topology)
+        jobs += jobs_of(group, topology, check_steps)
     _check_together(jobs)
     return Pipeline(name, tuple(jobs))
 
