@@ -20,7 +20,7 @@ from fogline.errors import FoglineError
 from fogline.model.jobs import Assignment, Job, Pipeline, Place, Query, Steps
 from fogline.model.nodes import ONLINE, SITE, Node, NodeView, Observed
 
-CODE = "def clean(records):\n    return records\n"
+CODE = "def clean(records, *, limit=1):\n    return records\n"
 
 
 def chain(name: str, jobs: int, node: str = "north", prefix: str = "job") -> Pipeline:

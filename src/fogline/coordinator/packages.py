@@ -14,17 +14,20 @@ import re
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol
 
-from fogline.coordinator.code_check import check
+from fogline.coordinator.code_check import Verdict, check
 from fogline.coordinator.errors import NotThereError, StoreError, TooLargeError
 from fogline.coordinator.store import Alias, Store
 from fogline.errors import DataError
+from fogline.model.jobs import Scalar
 
 LARGEST = 256 << 20
 CHUNK = 512 << 10
+MOST_TRIALS = 4
+"""So many pieces of code are tried at a time."""
 ENDINGS = (".py", ".whl", ".zip", ".ins")
 """Code, and query files that compositions name."""
 ARCHIVES = (".whl", ".zip")
@@ -70,8 +73,10 @@ class Packages:
         self._store = store
         self._clock = clock
         self._verified: set[tuple[str, int, int]] = set()
-        self._checked: dict[tuple[str, str, str], str | None] = {}
-        self._checking = threading.Lock()
+        self._checked: dict[tuple[str, str, str], Verdict] = {}
+        self._lock = threading.Lock()
+        self._checking: dict[tuple[str, str, str], threading.Lock] = {}
+        self._trials = threading.BoundedSemaphore(MOST_TRIALS)
         folder.mkdir(parents=True, exist_ok=True)
         for left in folder.glob("incoming-*"):
             left.unlink(missing_ok=True)
@@ -131,16 +136,22 @@ class Packages:
             return None
         return self.path(alias.sha256).read_text(encoding="utf-8", errors="replace")
 
-    def check_code(self, package: PackageLike, entry: str) -> str | None:
-        """Why the function cannot be used, or nothing. The code is run once for each entry."""
+    def check_code(
+        self, package: PackageLike, entry: str, parameters: Mapping[str, Scalar] | None = None
+    ) -> str | None:
+        """Why the function cannot be used with these parameters, or nothing. The code is run once
+        for each entry, and slow code keeps nobody waiting but who asks for it."""
         key = (package.sha256, package.file, entry)
-        with self._checking:
-            if key not in self._checked:
-                verdict = check(self.path(package.sha256), package.file, entry)
-                if verdict.passing:
-                    return verdict.problem
-                self._checked[key] = verdict.problem
-            return self._checked[key]
+        with self._lock:
+            checking = self._checking.setdefault(key, threading.Lock())
+        with checking:
+            verdict = self._checked.get(key)
+            if verdict is None:
+                with self._trials:
+                    verdict = check(self.path(package.sha256), package.file, entry)
+            if not verdict.passing:
+                self._checked[key] = verdict
+        return verdict.problem or verdict.takes.problem(parameters or {})
 
     def _keep(self, name: str, incoming: Incoming) -> Alias:
         file = file_name(name)

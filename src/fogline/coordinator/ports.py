@@ -59,7 +59,8 @@ class World:
     """Packages by the names job descriptions use."""
     text_of: Callable[[str], str | None]
     """The text of a query file that was handed in."""
-    check: Callable[[PackageLike, str], str | None]
+    check: Callable[[PackageLike, str, Mapping[str, Scalar]], str | None]
+    """Why an entry of a package cannot be used with these parameters, or None."""
     existing: Mapping[str, str]
     """The pipeline of every job there is."""
 
