@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ from fogline.coordinator.loop import Loop
 from fogline.coordinator.ports import START, STOP, UNINSTALL, UPDATE, Action
 from fogline.coordinator.state import Memory
 from fogline.errors import DataError, PipelineError
+from fogline.gateway.checks import read_assignments
 from fogline.model.nodes import GATEWAY, GONE, ONLINE, Node, Observed
 from tests.coordinator.kit import Rig, chain, composition
 from tests.waiting import wait_for
@@ -376,3 +378,62 @@ def test_what_a_gateway_would_refuse_is_refused_before(make_rig: Make) -> None:
         rig.service.post_job(second)
     with pytest.raises(PipelineError, match="first at gate: a gateway has no logs"):
         put(rig, json.dumps({"jobs": [first, second]}), "first")
+
+
+AVERAGE = {
+    "Computation": [
+        {
+            "Operation": {
+                "OP-ID": "001",
+                "source": "sensors",
+                "task": {
+                    "Type": "deploy",
+                    "binary": "average.dp",
+                    "Arguments": {
+                        "publish.topic": "temp",
+                        "publish.rate": "5",
+                        "fields": "value",
+                        "input.format": "json",
+                    },
+                },
+            }
+        },
+        {"Placement": [{"OP ID": "001", "P ID": "gate"}]},
+    ]
+}
+
+
+def test_a_plans_own_parameters_can_be_updated(make_rig: Make) -> None:
+    rig = with_gateway(make_rig())
+    rig.service.put_pipeline("plan", json.dumps(AVERAGE), "plan")
+    told = rig.service.patch_job("001@gate", {"publish.rate": 10}, None)
+    assert (told["changed"], told["parameters"]) == (True, {"aggregate.window": 10})
+    wanted = rig.planner.plan().wanted["001@gate"].assignment
+    assert [a.job for a in read_assignments([wanted.as_json()])] == ["001@gate"]
+    for wrong in ({"nonsense": 1}, {"publish.rate": -3}, {"publish.rate": None}):
+        with pytest.raises(DataError, match="job 001@gate"):
+            rig.service.patch_job("001@gate", wrong, None)
+    assert rig.service.job("001@gate")["parameters"] == {"aggregate.window": 10}
+
+
+def test_parameters_of_code_are_checked_and_can_be_taken_back(make_rig: Make) -> None:
+    rig = make_rig()
+    rig.service.post_job(job("a", "t/1", "t/2"))
+    with pytest.raises(DataError, match="no parameter unheard: it takes limit"):
+        rig.service.patch_job("a", {"unheard": 1}, None)
+    assert rig.service.patch_job("a", {"limit": 3}, None)["parameters"] == {"limit": 3}
+    assert rig.service.patch_job("a", {"limit": None}, None)["parameters"] == {}
+
+
+def test_code_that_is_slow_to_import_blocks_nobody(make_rig: Make) -> None:
+    rig = make_rig()
+    put(rig, composition(1), "other")
+    rig.packages.add("slow.py", b"import time\ntime.sleep(8)\ndef f(records): return records\n")
+    slow = job("slow", "s/1", "s/2", job_path="slow.py", entry="slow:f")
+    thread = threading.Thread(target=rig.service.post_job, args=(slow,))
+    thread.start()
+    time.sleep(0.5)
+    rig.service.delete_pipeline("other")
+    assert thread.is_alive()
+    thread.join()
+    assert list(states(rig)) == ["slow"]

@@ -11,10 +11,12 @@ from fogline.errors import DataError
 from fogline.model.jobs import Job, Pipeline, Scalar
 
 
-def patched(job: Job, parameters: Mapping[str, Scalar], running: bool | None) -> Job:
-    """Parameters are added to those the job has."""
+def patched(job: Job, parameters: Mapping[str, Scalar | None], running: bool | None) -> Job:
+    """Parameters are added to those the job has; one that is None is taken back."""
     wanted = job.running if running is None else running
-    return replace(job, parameters={**job.parameters, **parameters}, running=wanted)
+    told = {**job.parameters, **parameters}
+    kept = {name: value for name, value in told.items() if value is not None}
+    return replace(job, parameters=kept, running=wanted)
 
 
 def with_job(pipeline: Pipeline, job: Job) -> Pipeline:
@@ -57,11 +59,11 @@ def _acted(pipeline: Pipeline, action: Action) -> Pipeline:
     raise DataError(f"no action {action.kind!r}")
 
 
-def scalars(data: object) -> dict[str, Scalar]:
+def scalars(data: object) -> dict[str, Scalar | None]:
     """Parameters as they come from outside."""
     if not isinstance(data, dict):
         raise DataError("parameters are names and values")
     for key, value in data.items():
-        if not isinstance(key, str) or not isinstance(value, str | float | int | bool):
+        if not isinstance(key, str) or not isinstance(value, str | float | int | bool | None):
             raise DataError(f"parameter {str(key)[:80]!r} is no text, number or truth value")
     return dict(data)

@@ -19,7 +19,7 @@ from fogline.deploy.written import DEPLOY, Composition
 from fogline.errors import DataError
 from fogline.gateway.chain import Chain
 from fogline.gateway.checks import read_assignments
-from fogline.model.jobs import Assignment, Pipeline, Scalar
+from fogline.model.jobs import Assignment, Code, Job, Pipeline, Scalar, Steps
 from fogline.model.nodes import is_name
 from fogline.plan.user_functions import UserFunctions
 
@@ -46,6 +46,18 @@ class DeployCompiler:
         composition = read_composition(text)
         named = (job.name.text for job in composition.jobs if is_name(job.name.text))
         return _resolved(composition, next(named, DEFAULT_NAME), world)
+
+    def check_job(self, job: Job, world: World) -> None:
+        reason: str | None = None
+        if isinstance(job.work, Steps):
+            reason = _check_steps(job.work.steps, job.input, job.parameters)
+        elif isinstance(job.work, Code):
+            package = Package(job.work.package, job.work.file)
+            reason = world.check(package, job.work.entry, job.parameters)
+        elif job.parameters:
+            reason = "a query has no parameters"
+        if reason is not None:
+            raise DataError(f"job {job.name}: {reason}", "nothing was changed")
 
     def check_whole(self, new: Pipeline, others: Iterable[Pipeline], world: World) -> None:
         check_whole(new, others, Topology.of(world.views.values()), _check_gateway)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fogline.coordinator.packages import PackageLike
-from fogline.model.jobs import Pipeline, Scalar
+from fogline.model.jobs import Job, Pipeline, Scalar
 from fogline.model.nodes import NodeView
 
 YAML, PLAN, INSIGHTS = "yaml", "plan", "ins"
@@ -83,6 +83,10 @@ class Compiler(Protocol):
 
     def compile(self, name: str, text: str, format: str, world: World) -> Compiled: ...
     def compile_job(self, description: Mapping[str, Any], world: World) -> Compiled: ...
+    def check_job(self, job: Job, world: World) -> None:
+        """Raises DataError where a job's parameters are not for what it computes."""
+        ...
+
     def check_whole(self, new: Pipeline, others: Iterable[Pipeline], world: World) -> None:
         """Raises PipelineError where a pipeline does not go with the others."""
         ...

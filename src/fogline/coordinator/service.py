@@ -5,9 +5,10 @@ What a method has accepted is in the store when it returns; the control loop mak
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -22,15 +23,16 @@ from fogline.coordinator.errors import ConflictError, NotThereError, Unavailable
 from fogline.coordinator.loop import Loop
 from fogline.coordinator.packages import Packages
 from fogline.coordinator.planner import Nodes, Plan, Planner
-from fogline.coordinator.ports import FORMATS, Compiled, Compiler, Control, World
+from fogline.coordinator.ports import FORMATS, PLAN, Compiled, Compiler, Control, World
 from fogline.coordinator.replica_loop import ReplicaLoop
 from fogline.coordinator.replica_service import ReplicaService
 from fogline.coordinator.status import job_status, node_status, pipeline_summary
 from fogline.coordinator.store import Entry, Store
 from fogline.coordinator.stored import Stored
+from fogline.deploy.binaries import step_parameters
 from fogline.deploy.diff import Diff, diff
 from fogline.errors import DataError, FoglineError
-from fogline.model.jobs import Pipeline, Scalar
+from fogline.model.jobs import Job, Pipeline, Scalar, Steps
 from fogline.model.nodes import is_name
 
 T = TypeVar("T")
@@ -79,9 +81,11 @@ class Service:
         _check_name(name, "pipeline")
         if format not in FORMATS:
             raise DataError(f"no format {format!r}", ", ".join(FORMATS))
-        with self._lock:
-            plan = self._plan()
-            compiled = self._parts.compiler.compile(name, text, format, self._world(plan))
+
+        def compile(plan: Plan) -> Compiled:
+            return self._parts.compiler.compile(name, text, format, self._world(plan))
+
+        with self._settled(compile) as (plan, compiled):
             return self._put(plan, _named(compiled, name), text, format, dry_run)
 
     def delete_pipeline(self, name: str) -> dict[str, Any]:
@@ -105,9 +109,11 @@ class Service:
 
     def post_job(self, description: Mapping[str, Any]) -> dict[str, Any]:
         """Takes a job that is described alone: a pipeline of one, named like it."""
-        with self._lock:
-            plan = self._plan()
-            compiled = self._parts.compiler.compile_job(description, self._world(plan))
+
+        def compile(plan: Plan) -> Compiled:
+            return self._parts.compiler.compile_job(description, self._world(plan))
+
+        with self._settled(compile) as (plan, compiled):
             job = compiled.pipeline.jobs[0]
             _check_name(job.name, "job")
             known = plan.jobs.get(job.name)
@@ -138,13 +144,22 @@ class Service:
             return {"name": name, "deleted": True}
 
     def patch_job(
-        self, name: str, parameters: Mapping[str, Scalar], running: bool | None
+        self, name: str, parameters: Mapping[str, Scalar | None], running: bool | None
     ) -> dict[str, Any]:
-        """Updates parameters, starts or stops; the computation goes on."""
-        with self._lock:
-            plan = self._plan()
+        """Updates parameters, starts or stops; the computation goes on. A parameter that is None
+        is taken back. Raises DataError for parameters that are not for what the job computes."""
+
+        def change(plan: Plan) -> tuple[str, Job, Job]:
             home, job = _there(plan.jobs.get(name), f"job {name!r}")
-            new = patched(job, parameters, running)
+            told = parameters
+            if plan.stored[home].format == PLAN and isinstance(job.work, Steps):
+                told = step_parameters(job.work.steps, parameters)
+            new = patched(job, told, running)
+            if dict(new.parameters) != dict(job.parameters):
+                self._parts.compiler.check_job(new, self._world(plan))
+            return home, job, new
+
+        with self._settled(change) as (plan, (home, job, new)):
             if new != job:
                 self._store_changed(plan, with_job(plan.stored[home].pipeline, new))
             return self.job(name) | {"changed": new != job}
@@ -210,6 +225,17 @@ class Service:
 
     def _plan(self) -> Plan:
         return self._parts.planner.plan()
+
+    @contextlib.contextmanager
+    def _settled(self, make: Callable[[Plan], T]) -> Iterator[tuple[Plan, T]]:
+        """What is made of the plan, and the plan, which stays as it is until the end. Made outside
+        the lock, since code may be tried for it; again where the plan has changed meanwhile, which
+        is quick: what is known of the code is remembered."""
+        plan = self._plan()
+        made = make(plan)
+        with self._lock:
+            now = self._plan()
+            yield now, made if now is plan else make(now)
 
     def _world(self, plan: Plan) -> World:
         return World(
