@@ -437,3 +437,30 @@ def test_code_that_is_slow_to_import_blocks_nobody(make_rig: Make) -> None:
     assert thread.is_alive()
     thread.join()
     assert list(states(rig)) == ["slow"]
+
+
+def test_a_pipeline_stays_bound_to_the_code_it_was_deployed_with(make_rig: Make) -> None:
+    rig = make_rig()
+    rig.packages.add("jobs.py", b"def f(records): return records\n")
+    text = json.dumps({"jobs": [job("a", "t/1", "t/2", job_path="jobs.py", entry="jobs:f")]})
+    put(rig, text)
+    rig.packages.add("jobs.py", b"def other(records): return records\n")
+    assert rig.service.own_diff("p")["empty"]
+    with pytest.raises(PipelineError, match="has no function f"):
+        put(rig, text, dry_run=True)
+
+
+def test_a_dry_run_with_other_code_leaves_names_as_they_are(make_rig: Make) -> None:
+    rig = make_rig()
+    before = rig.packages.add("jobs.py", b"def f(records): return records\n")
+    text = json.dumps({"jobs": [job("a", "t/1", "t/2", job_path="jobs.py", entry="jobs:f")]})
+    put(rig, text)
+    with rig.packages.incoming() as incoming:
+        incoming.write(b"def f(records): return records.limit(1)\n")
+        other = incoming.keep("jobs.py", named=False)
+    shown = put(rig, text, dry_run=True, packages={"jobs.py": other.sha256})
+    assert shown["text"] == "~ a changed"
+    assert rig.store.aliases()["jobs.py"] == before
+    assert put(rig, text, dry_run=True)["empty"]
+    with pytest.raises(NotThereError):
+        put(rig, text, packages={"jobs.py": "0" * 64})

@@ -29,7 +29,7 @@ def deploy(file: Path, name: str | None, wait: float, as_json: bool) -> None:
     client = find()
     text, form, name = _read(file, name)
     uploaded = _upload(client, file, text, form)
-    told = client.put_pipeline(name, text, form)
+    told = client.put_pipeline(name, text, form, packages=_hashes(uploaded))
     told["packages"] = uploaded
     if not as_json:
         _show_diff(told)
@@ -43,8 +43,8 @@ def deploy(file: Path, name: str | None, wait: float, as_json: bool) -> None:
 def diff(file: Path, name: str | None, as_json: bool) -> None:
     client = find()
     text, form, name = _read(file, name)
-    _upload(client, file, text, form)
-    told = client.diff(name, text, form)
+    uploaded = _upload(client, file, text, form, dry_run=True)
+    told = client.diff(name, text, form, _hashes(uploaded))
     if as_json:
         click.echo(json.dumps(told))
     else:
@@ -110,7 +110,9 @@ def _read(file: Path, name: str | None) -> tuple[str, str, str]:
     return read_text(file), form, name or file.stem
 
 
-def _upload(client: CoordinatorClient, file: Path, text: str, form: str) -> list[dict[str, Any]]:
+def _upload(
+    client: CoordinatorClient, file: Path, text: str, form: str, dry_run: bool = False
+) -> list[dict[str, Any]]:
     """The code and queries that the text names and that lie beside it; others are known already."""
     if form == "ins":
         return []
@@ -120,8 +122,12 @@ def _upload(client: CoordinatorClient, file: Path, text: str, form: str) -> list
     for name in dict.fromkeys([*found.code_files, *found.query_files]):
         path = file.parent / name
         if path.is_file():
-            told.append(client.put_package(name, path))
+            told.append(client.put_package(name, path, dry_run))
     return told
+
+
+def _hashes(uploaded: list[dict[str, Any]]) -> dict[str, str]:
+    return {package["name"]: package["sha256"] for package in uploaded}
 
 
 def _parameter(text: str) -> tuple[str, Any]:

@@ -19,7 +19,7 @@ from fogline.deploy.written import DEPLOY, Composition
 from fogline.errors import DataError
 from fogline.gateway.chain import Chain
 from fogline.gateway.checks import read_assignments
-from fogline.model.jobs import Assignment, Code, Job, Pipeline, Scalar, Steps
+from fogline.model.jobs import Assignment, Code, Job, Pipeline, Query, Scalar, Steps
 from fogline.model.nodes import is_name
 from fogline.plan.user_functions import UserFunctions
 
@@ -72,6 +72,12 @@ def _resolved(composition: Composition, name: str, world: World) -> Compiled:
     files = {
         file: text for file in composition.query_files if (text := world.text_of(file)) is not None
     }
+    for job in composition.jobs if world.bound is not None else ():
+        stored = world.bound.job(job.name.text) if world.bound else None
+        if stored is not None and isinstance(stored.work, Code) and job.code_file:
+            code[job.code_file] = Package(stored.work.package, stored.work.file)
+        if stored is not None and isinstance(stored.work, Query) and job.query_file:
+            files[job.query_file] = stored.work.text
     topology = Topology.of(world.views.values())
     functions = UserFunctions(settings.load().functions)
     found = resolve(

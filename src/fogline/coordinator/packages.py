@@ -48,7 +48,7 @@ class PackageLike(Protocol):
 class Incoming:
     """A package on its way in: `write` its parts, then `keep` it."""
 
-    def __init__(self, file: BinaryIO, keep: Callable[[str, Incoming], Alias]) -> None:
+    def __init__(self, file: BinaryIO, keep: Callable[[str, Incoming, bool], Alias]) -> None:
         self.file = file
         self.size = 0
         self.hash = hashlib.sha256()
@@ -61,8 +61,9 @@ class Incoming:
         self.hash.update(part)
         self.file.write(part)
 
-    def keep(self, name: str) -> Alias:
-        return self._keep(name, self)
+    def keep(self, name: str, named: bool = True) -> Alias:
+        """Not `named`: the file is there under its hash, and the name means what it did."""
+        return self._keep(name, self, named)
 
 
 class Packages:
@@ -134,7 +135,10 @@ class Packages:
         alias = self._store.aliases().get(name)
         if alias is None or not alias.file.endswith(".ins"):
             return None
-        return self.path(alias.sha256).read_text(encoding="utf-8", errors="replace")
+        return self.text(alias.sha256)
+
+    def text(self, sha256: str) -> str:
+        return self.path(sha256).read_text(encoding="utf-8", errors="replace")
 
     def check_code(
         self, package: PackageLike, entry: str, parameters: Mapping[str, Scalar] | None = None
@@ -153,7 +157,7 @@ class Packages:
                 self._checked[key] = verdict
         return verdict.problem or verdict.takes.problem(parameters or {})
 
-    def _keep(self, name: str, incoming: Incoming) -> Alias:
+    def _keep(self, name: str, incoming: Incoming, named: bool) -> Alias:
         file = file_name(name)
         incoming.file.flush()
         os.fsync(incoming.file.fileno())
@@ -164,6 +168,8 @@ class Packages:
         temporary.replace(self._folder / sha256)
         _sync_folder(self._folder)
         alias = Alias(name, sha256, file, incoming.size, self._clock())
+        if not named:
+            return alias
         known = self._store.aliases().get(name)
         if known is not None and known.sha256 == sha256:
             return known
@@ -176,6 +182,24 @@ class Packages:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != sha256:
             raise StoreError(f"package {sha256} is damaged on disk", "send it again")
+
+
+class Pinned:
+    """Names that stand for files of these hashes, whatever else is known under them."""
+
+    def __init__(self, packages: Packages, hashes: Mapping[str, str]) -> None:
+        """Raises NotThereError where a file has not been handed in."""
+        self.code = {
+            name: Alias(name, sha256, file_name(name), packages.path(sha256).stat().st_size, 0.0)
+            for name, sha256 in hashes.items()
+        }
+        self._packages = packages
+
+    def text_of(self, name: str) -> str | None:
+        alias = self.code.get(name)
+        if alias is None:
+            return self._packages.text_of(name)
+        return self._packages.text(alias.sha256) if alias.file.endswith(".ins") else None
 
 
 def file_name(name: str) -> str:

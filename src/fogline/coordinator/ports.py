@@ -63,6 +63,8 @@ class World:
     """Why an entry of a package cannot be used with these parameters, or None."""
     existing: Mapping[str, str]
     """The pipeline of every job there is."""
+    bound: Pipeline | None = None
+    """What the text was deployed as: its jobs keep their packages and query files."""
 
 
 @dataclass(frozen=True, slots=True)

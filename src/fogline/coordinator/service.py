@@ -21,7 +21,7 @@ from fogline.coordinator.changes import (
 )
 from fogline.coordinator.errors import ConflictError, NotThereError, UnavailableError
 from fogline.coordinator.loop import Loop
-from fogline.coordinator.packages import Packages
+from fogline.coordinator.packages import Packages, Pinned
 from fogline.coordinator.planner import Nodes, Plan, Planner
 from fogline.coordinator.ports import FORMATS, PLAN, Compiled, Compiler, Control, World
 from fogline.coordinator.replica_loop import ReplicaLoop
@@ -75,18 +75,41 @@ class Service:
     # ── pipelines ────────────────────────────────────────────────────────────────────────────────
 
     def put_pipeline(
-        self, name: str, text: str, format: str, dry_run: bool = False
+        self,
+        name: str,
+        text: str,
+        format: str,
+        dry_run: bool = False,
+        packages: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Replaces a pipeline, or with `dry_run` only tells what would change."""
+        """Replaces a pipeline, or with `dry_run` only tells what would change. `packages`: hashes
+        of files that the text names, instead of what is known under these names."""
         _check_name(name, "pipeline")
         if format not in FORMATS:
             raise DataError(f"no format {format!r}", ", ".join(FORMATS))
 
+        pinned = Pinned(self.packages, packages or {})
+
         def compile(plan: Plan) -> Compiled:
-            return self._parts.compiler.compile(name, text, format, self._world(plan))
+            return self._parts.compiler.compile(name, text, format, self._world(plan, pinned))
 
         with self._settled(compile) as (plan, compiled):
             return self._put(plan, _named(compiled, name), text, format, dry_run)
+
+    def own_diff(self, name: str) -> dict[str, Any]:
+        """From what is deployed to what the pipeline's own text says, with the packages and query
+        files it was deployed with, whatever their names stand for now."""
+
+        def compile(plan: Plan) -> tuple[Stored, Compiled]:
+            stored = _there(plan.stored.get(name), f"pipeline {name!r}")
+            if stored.format == SINGLE:
+                return stored, Compiled(stored.pipeline)
+            world = replace(self._world(plan), bound=stored.pipeline)
+            compiler = self._parts.compiler
+            return stored, compiler.compile(name, stored.text, stored.format, world)
+
+        with self._settled(compile) as (plan, (stored, compiled)):
+            return self._put(plan, _named(compiled, name), stored.text, stored.format, True)
 
     def delete_pipeline(self, name: str) -> dict[str, Any]:
         with self._lock:
@@ -237,11 +260,11 @@ class Service:
             now = self._plan()
             yield now, made if now is plan else make(now)
 
-    def _world(self, plan: Plan) -> World:
+    def _world(self, plan: Plan, pinned: Pinned | None = None) -> World:
         return World(
             self._parts.nodes.views(),
-            self._parts.store.aliases(),
-            self.packages.text_of,
+            {**self._parts.store.aliases(), **(pinned.code if pinned else {})},
+            pinned.text_of if pinned else self.packages.text_of,
             self.packages.check_code,
             {job: home for job, (home, _) in plan.jobs.items()},
         )
