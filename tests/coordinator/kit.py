@@ -72,6 +72,7 @@ class FakeControl:
         self.problem = ""
         self.refuse: set[str] = set()
         self.mute: set[str] = set()
+        self.healthy: dict[str, bool] = {}
         self.sent: list[tuple[str, str, tuple[str, ...]]] = []
         self.on_change: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
@@ -90,7 +91,13 @@ class FakeControl:
     def views(self) -> Mapping[str, NodeView]:
         with self._lock:
             return {
-                name: NodeView(node, self._states[name], 0.0, dict(self._jobs[name]))
+                name: NodeView(
+                    node,
+                    self._states[name],
+                    0.0,
+                    dict(self._jobs[name]),
+                    healthy=self.healthy.get(name),
+                )
                 for name, node in self._nodes.items()
             }
 

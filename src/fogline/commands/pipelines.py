@@ -22,6 +22,7 @@ from fogline.plan.query_file import read_text
 FORMATS = {".ins": "ins", ".yaml": "yaml", ".yml": "yaml", ".json": "plan"}
 _POLL_SECONDS = 0.2
 _SETTLED = ("running", "stopped")
+_HEALTH = {True: "well", False: "[red]unwell[/]", None: ""}
 
 
 def deploy(file: Path, name: str | None, wait: float, as_json: bool) -> None:
@@ -194,10 +195,11 @@ def _show_jobs(found: list[dict[str, Any]]) -> None:
 
 
 def _show_nodes(found: list[dict[str, Any]]) -> None:
-    shown = table("node", "kind", "state", "broker", "cores", "memory", "jobs", "links")
+    shown = table("node", "kind", "state", "health", "broker", "cores", "memory", "jobs", "links")
     for node in found:
         links = ", ".join(_link(to, link) for to, link in node["links"].items())
-        row = [node["name"], node["kind"], coloured(node["state"]), node.get("broker", "")]
+        row = [node["name"], node["kind"], coloured(node["state"])]
+        row += [_HEALTH[node.get("healthy")], node.get("broker", "")]
         memory = f"{node.get('memory_mb', 0) / 1024:.1f} GB"
         row += [str(node.get("cores", "")), memory, str(len(node["jobs"])), links]
         shown.add_row(*row)

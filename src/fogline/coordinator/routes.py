@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from fogline.coordinator.bodies import read_object, read_pipeline
 from fogline.coordinator.changes import scalars
+from fogline.coordinator.job_schema import CHANGE, JOB
 from fogline.coordinator.page import page_of
 from fogline.coordinator.replica_routes import delete_replica, get_replicas, put_replica
 from fogline.coordinator.replies import Html, Json
@@ -156,14 +157,18 @@ class Address:
     summary: str
     types: tuple[str, ...] = field(default=())
     needs_body: bool = True
+    schema: Mapping[str, Any] | None = None
+    """Of a body that is JSON."""
 
 
 ROUTES = (
-    Address("POST", "/jobs", post_job, "Deploy one job", ("application/json",)),
+    Address("POST", "/jobs", post_job, "Deploy one job", ("application/json",), schema=JOB),
     Address("GET", "/jobs", get_jobs, "All jobs and how they are"),
     Address("GET", "/jobs/{name}", get_job, "One job and how it is"),
     Address(
-        "PATCH", "/jobs/{name}", patch_job, "Change parameters, start, stop", PIPELINE_TYPES[1:2]
+        *("PATCH", "/jobs/{name}", patch_job, "Change parameters, start, stop"),
+        types=("application/json",),
+        schema=CHANGE,
     ),
     Address("DELETE", "/jobs/{name}", delete_job, "Delete a job"),
     Address("GET", "/jobs/{name}/logs", get_logs, "What a job said last"),
