@@ -464,3 +464,36 @@ def test_a_dry_run_with_other_code_leaves_names_as_they_are(make_rig: Make) -> N
     assert put(rig, text, dry_run=True)["empty"]
     with pytest.raises(NotThereError):
         put(rig, text, packages={"jobs.py": "0" * 64})
+
+
+def brief(kind: str, **arguments: str) -> str:
+    task = {"Type": kind} | ({"Arguments": arguments} if arguments else {})
+    operation = {"Operation": {"OP-ID": "001", "task": task}}
+    placement = {"Placement": [{"OP ID": "001", "P ID": "gate"}]}
+    return json.dumps({"Computation": [operation, placement]})
+
+
+def test_a_plan_need_not_repeat_what_it_does_not_change(make_rig: Make) -> None:
+    rig = with_gateway(make_rig())
+    deployed = json.dumps(AVERAGE)
+    rig.service.put_pipeline("plan", deployed, "plan")
+    before = rig.service.job("001@gate")["description"]
+
+    def done(text: str, name: str = "plan") -> dict[str, Any]:
+        rig.service.put_pipeline(name, text, "plan")
+        found: dict[str, Any] = rig.service.job("001@gate")["description"]
+        return found
+
+    assert done(brief("stop")) == before | {"running": False}
+    assert done(brief("start"), "another") == before
+    rate = {"aggregate.window": 10}
+    assert done(brief("update", **{"publish.rate": "10"})) == before | {"parameters": rate}
+    assert rig.service.pipeline("plan")["text"] == deployed
+    with pytest.raises(DataError, match="job 001@gate"):
+        rig.service.put_pipeline("plan", brief("update", nonsense="1"), "plan")
+    assert [p["name"] for p in rig.service.pipelines()] == ["plan"]
+    rig.service.put_pipeline("plan", brief("uninstall"), "plan", dry_run=True)
+    assert [p["name"] for p in rig.service.pipelines()] == ["plan"]
+    told = rig.service.put_pipeline("plan", brief("uninstall"), "plan")
+    assert (told["left"], told["text"]) == (0, "- 001@gate removed at gate")
+    assert rig.service.pipelines() == []

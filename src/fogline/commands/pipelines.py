@@ -35,7 +35,7 @@ def deploy(file: Path, name: str | None, wait: float, as_json: bool) -> None:
     if not as_json:
         _show_diff(told)
         click.echo(f"pipeline {name}: revision {told['revision']}")
-    if wait:
+    if wait and told["left"]:
         told["jobs"] = _wait(client, name, wait, quiet=as_json)
     if as_json:
         click.echo(json.dumps(told))

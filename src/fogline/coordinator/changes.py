@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from fogline.coordinator.errors import NotThereError
 from fogline.coordinator.ports import START, STOP, UNINSTALL, UPDATE, Action
+from fogline.deploy.binaries import step_parameters
 from fogline.errors import DataError
-from fogline.model.jobs import Job, Pipeline, Scalar
+from fogline.model.jobs import Job, Pipeline, Scalar, Steps
 
 
 def patched(job: Job, parameters: Mapping[str, Scalar | None], running: bool | None) -> Job:
@@ -53,7 +54,8 @@ def _acted(pipeline: Pipeline, action: Action) -> Pipeline:
     if job is None or action.kind == UNINSTALL:
         return without_job(pipeline, action.job)
     if action.kind == UPDATE:
-        return with_job(pipeline, patched(job, action.parameters, None))
+        steps = job.work.steps if isinstance(job.work, Steps) else ()
+        return with_job(pipeline, patched(job, step_parameters(steps, action.parameters), None))
     if action.kind in (START, STOP):
         return with_job(pipeline, patched(job, {}, action.kind == START))
     raise DataError(f"no action {action.kind!r}")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from fogline import settings
-from fogline.coordinator.ports import INSIGHTS, PLAN, UNINSTALL, Action, Compiled, World
+from fogline.coordinator.ports import INSIGHTS, PLAN, UPDATE, Action, Compiled, World
 from fogline.deploy.composition import read_composition
 from fogline.deploy.deployment_plan import read_deployment_plan
 from fogline.deploy.insights import deploy_query
@@ -36,8 +36,12 @@ class DeployCompiler:
         composition = replace(read(text), name="")
         compiled = _resolved(composition, name, world)
         partial = any(job.action != DEPLOY for job in composition.jobs)
-        gone = [j.name.text for j in composition.jobs if j.action == UNINSTALL]
-        actions = tuple(Action(UNINSTALL, job) for job in gone if job in world.existing)
+        brief = [job for job in composition.jobs if job.is_brief]
+        actions = tuple(
+            Action(job.action, job.name.text, job.parameters if job.action == UPDATE else {})
+            for job in brief
+            if job.name.text in world.existing
+        )
         return replace(compiled, actions=actions, partial=partial)
 
     def compile_job(self, description: Mapping[str, Any], world: World) -> Compiled:

@@ -23,7 +23,7 @@ from fogline.coordinator.errors import ConflictError, NotThereError, Unavailable
 from fogline.coordinator.loop import Loop
 from fogline.coordinator.packages import Packages, Pinned
 from fogline.coordinator.planner import Nodes, Plan, Planner
-from fogline.coordinator.ports import FORMATS, PLAN, Compiled, Compiler, Control, World
+from fogline.coordinator.ports import FORMATS, PLAN, Action, Compiled, Compiler, Control, World
 from fogline.coordinator.replica_loop import ReplicaLoop
 from fogline.coordinator.replica_service import ReplicaService
 from fogline.coordinator.status import job_status, node_status, pipeline_summary
@@ -283,18 +283,39 @@ class Service:
         others = apply_actions({**pipelines, new.name: new}, compiled.actions)
         new = others.pop(new.name, new)
         rest = {name: p for name, p in {**pipelines, **others}.items() if name != new.name}
-        self._parts.compiler.check_whole(new, rest.values(), self._world(plan))
+        self._check(plan, new, rest, compiled.actions)
+        if compiled.partial and before is not None:
+            text, format = before.text, before.format
         difference = diff(old, new)
+        empty = compiled.partial and not new.jobs
         fresh = before is None or (before.text, before.format, old) != (text, format, new)
+        fresh = fresh and not (empty and before is None)
         revision = before.revision if before else 0
-        if fresh and not dry_run:
+        if fresh and not dry_run and empty:
+            self._store_changed(plan, new)
+        elif fresh and not dry_run:
             revision = self._keep(plan, new, format, text)
         for other in others.values() if not dry_run else ():
             self._store_changed(plan, other)
-        told = _told(new.name, revision, difference, compiled.notes)
+        told = _told(new.name, revision, difference, compiled.notes) | {"left": len(new.jobs)}
         changes = [diff(pipelines[o.name], o).as_json() for o in others.values()]
         changed = fresh or bool(others)
         return told | {"changed": changed and not dry_run, "dry_run": dry_run, "others": changes}
+
+    def _check(
+        self,
+        plan: Plan,
+        new: Pipeline,
+        others: Mapping[str, Pipeline],
+        actions: Iterable[Action],
+    ) -> None:
+        compiler, world = self._parts.compiler, self._world(plan)
+        for action in actions:
+            found = (pipeline.job(action.job) for pipeline in (new, *others.values()))
+            job = next((job for job in found if job is not None), None)
+            if job is not None and action.parameters:
+                compiler.check_job(job, world)
+        compiler.check_whole(new, others.values(), world)
 
     def _store_changed(self, plan: Plan, pipeline: Pipeline) -> None:
         stored = plan.stored[pipeline.name]

@@ -8,7 +8,7 @@ from fogline.deploy.assign import assignments
 from fogline.deploy.flow import Flow, find_cycle, told_cycle
 from fogline.deploy.topology import Topology
 from fogline.errors import PipelineError, Problem
-from fogline.model.jobs import Assignment, Pipeline
+from fogline.model.jobs import LOG, Assignment, Pipeline
 from fogline.model.nodes import GATEWAY
 
 GatewayCheck = Callable[[Assignment], str | None]
@@ -58,5 +58,6 @@ def _refused(
         if node not in gateways or before.get(name) == (node, assignment):
             continue
         if reason := check(assignment):
-            hint = "jobs of one gateway cannot be chained: give one job all steps"
+            chained = any(route.mode == LOG for route in assignment.routes)
+            hint = "one job cannot feed another on its gateway: join them" if chained else ""
             yield Problem("GATEWAY", f"{name} at {node}: {reason}", 1, 1, hint=hint)
