@@ -141,7 +141,7 @@ def delete(name: str, as_json: bool) -> None:
     pipelines.delete(name, as_json)
 
 
-@click.command(cls=Examples, example="fogline update average publish.rate=10")
+@click.command(cls=Examples, example="fogline update 001@gate publish.rate=10")
 @click.argument("name")
 @click.argument("parameters", nargs=-1, metavar="NAME=VALUE…")
 @as_json

@@ -205,9 +205,9 @@ def test_births_and_statuses_come_back_as_they_were() -> None:
     birth = Birth(GONE, "i", Node("a", "gateway", site="b", latitude=1.5, labels={"x": "y"}))
     assert Birth.decode(birth.encode(), "a") == birth
     job = Observed("j", "v", "running", runs=("r",), records_in=3)
-    told = {"jobs": [job.as_json()], "links": {"b": {"latency_ms": 2}}}
+    told = {"jobs": [job.as_json()], "links": {"b": {"latency_ms": 2}}, "healthy": False}
     status = Status.decode(write_object(status_payload(1.0, "i", told)))
-    assert status == Status(1.0, "i", {"j": job}, {"b": Link(2.0)})
+    assert status == Status(1.0, "i", {"j": job}, {"b": Link(2.0)}, False)
 
 
 def test_what_nobody_could_read_is_not_written() -> None:

@@ -20,7 +20,7 @@ from fogline.errors import FoglineError
 from fogline.model.jobs import Assignment, Job, Pipeline, Place, Query, Steps
 from fogline.model.nodes import ONLINE, SITE, Node, NodeView, Observed
 
-CODE = "def clean(records):\n    return records\n"
+CODE = "def clean(records, *, limit=1):\n    return records\n"
 
 
 def chain(name: str, jobs: int, node: str = "north", prefix: str = "job") -> Pipeline:
@@ -72,6 +72,7 @@ class FakeControl:
         self.problem = ""
         self.refuse: set[str] = set()
         self.mute: set[str] = set()
+        self.healthy: dict[str, bool] = {}
         self.sent: list[tuple[str, str, tuple[str, ...]]] = []
         self.on_change: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
@@ -81,10 +82,22 @@ class FakeControl:
         self._states = dict.fromkeys(names, ONLINE)
         self._jobs: dict[str, dict[str, Observed]] = {name: {} for name in names}
 
+    def add(self, node: Node) -> None:
+        with self._lock:
+            self._nodes[node.name] = node
+            self._states[node.name] = ONLINE
+            self._jobs[node.name] = {}
+
     def views(self) -> Mapping[str, NodeView]:
         with self._lock:
             return {
-                name: NodeView(node, self._states[name], 0.0, dict(self._jobs[name]))
+                name: NodeView(
+                    node,
+                    self._states[name],
+                    0.0,
+                    dict(self._jobs[name]),
+                    healthy=self.healthy.get(name),
+                )
                 for name, node in self._nodes.items()
             }
 

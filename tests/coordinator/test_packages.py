@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import threading
 import time
 import zipfile
 from collections.abc import Iterator
@@ -137,7 +138,8 @@ def test_what_a_crash_left_is_cleared_away(tmp_path: Path) -> None:
         ("clean = 1", "is no function"),
         ("def clean(): ...", "wrong number of parameters"),
         ("def clean(a, b, c): ...", "wrong number of parameters"),
-        ("def clean(a, *, b): ...", None),
+        ("def clean(a, *, b=1): ...", None),
+        ("def clean(a, *, b): ...", "it needs parameter b"),
         ("def clean(a, b, c, *, d): ...", "wrong number of parameters"),
         ("import os\nos._exit(4)", "ends the process that imports it (4)"),
         ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", "ends the process"),
@@ -158,6 +160,36 @@ def test_code_is_tried(
     else:
         assert told is not None
         assert problem in told
+
+
+@pytest.mark.parametrize(
+    ("signature", "given", "problem"),
+    [
+        ("(r)", {}, None),
+        ("(r)", {"a": 1}, "it has no parameter a: it takes none"),
+        ("(r, parameters)", {"a": 1}, None),
+        ("(r, **more)", {"a": 1}, None),
+        ("(r, *, a)", {"a": 1}, None),
+        ("(r, *, a, b)", {}, "it needs parameters a, b"),
+        ("(r, *, a=0)", {"aa": 1}, "it has no parameter aa: it takes a"),
+        ("(r, b, **more)", {}, "it needs parameter b"),
+    ],
+)
+def test_parameters_are_those_of_the_function(
+    packages: Packages, signature: str, given: dict[str, int], problem: str | None
+) -> None:
+    alias = packages.add("clean.py", f"def clean{signature}: ...".encode())
+    assert packages.check_code(alias, "clean:clean", given) == problem
+
+
+def test_slow_code_keeps_only_itself_waiting(packages: Packages) -> None:
+    slow = packages.add("slow.py", b"import time\ntime.sleep(8)\ndef clean(r): ...")
+    quick = packages.add("quick.py", b"def clean(r): ...")
+    thread = threading.Thread(target=packages.check_code, args=(slow, "slow:clean"))
+    thread.start()
+    assert packages.check_code(quick, "quick:clean") is None
+    assert thread.is_alive()
+    thread.join()
 
 
 def test_archives_are_put_on_the_path(packages: Packages) -> None:

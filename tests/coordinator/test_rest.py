@@ -18,6 +18,7 @@ from fogline.coordinator.rest import OPEN, make_app
 from fogline.coordinator.routes import ROUTES
 from fogline.coordinator.service import Service
 from fogline.coordinator.tokens import Tokens
+from fogline.deploy.composition import JOB_FIELDS
 from fogline.http_server import Server
 from tests.coordinator.kit import CODE, Rig, composition
 from tests.waiting import wait_for
@@ -216,6 +217,23 @@ def test_the_description_lists_every_route(client: Client) -> None:
     assert described == {(a.method, a.path.replace(":path", "")) for a in ROUTES}
     ids = [op["operationId"] for item in told["paths"].values() for op in item.values()]
     assert len(ids) == len(set(ids))
+
+
+def test_the_description_names_a_jobs_fields_and_the_token(client: Client) -> None:
+    told = client.get("/openapi.json").json()
+    body = told["paths"]["/jobs"]["post"]["requestBody"]["content"]["application/json"]
+    assert set(body["schema"]["properties"]) == set(JOB_FIELDS)
+    used = {name for op in told["paths"]["/jobs"].values() for s in op["security"] for name in s}
+    assert used == told["components"]["securitySchemes"].keys() == {"token"}
+
+
+def test_the_health_of_nodes_is_told(client: Client, rig: Rig) -> None:
+    def healthy() -> dict[str, bool | None]:
+        return {node["name"]: node["healthy"] for node in client.get("/nodes").json()}
+
+    assert set(healthy().values()) == {None}
+    rig.control.healthy["north"] = False
+    assert healthy()["north"] is False
 
 
 def test_the_page_needs_nothing_from_elsewhere(client: Client) -> None:

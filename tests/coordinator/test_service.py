@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +17,8 @@ from fogline.coordinator.loop import Loop
 from fogline.coordinator.ports import START, STOP, UNINSTALL, UPDATE, Action
 from fogline.coordinator.state import Memory
 from fogline.errors import DataError, PipelineError
-from fogline.model.nodes import GONE, ONLINE, Observed
+from fogline.gateway.checks import read_assignments
+from fogline.model.nodes import GATEWAY, GONE, ONLINE, Node, Observed
 from tests.coordinator.kit import Rig, chain, composition
 from tests.waiting import wait_for
 
@@ -307,3 +310,190 @@ def test_a_loop_that_never_began_can_be_stopped(make_rig: Make) -> None:
     assert isinstance(rig.loop, Loop)
     assert not rig.service.health()["ok"]
     rig.loop.stop()
+
+
+# ── what only all pipelines together show ────────────────────────────────────────────────────────
+
+
+def job(name: str, source: str, sink: str, **more: Any) -> dict[str, Any]:
+    work = {} if "steps" in more else {"job_path": "clean.py", "entry": "clean:clean"}
+    found = {"job_name": name, "site": "north", "source_topic": source, "sink_topic": sink}
+    return found | work | more
+
+
+def with_gateway(rig: Rig) -> Rig:
+    rig.control.add(Node("gate", GATEWAY, broker="mqtt://gate.invalid:1883", site="north"))
+    return rig
+
+
+def test_jobs_posted_one_by_one_may_not_feed_one_another_in_a_circle(make_rig: Make) -> None:
+    rig = make_rig()
+    rig.service.post_job(job("y1", "y/1", "y/2"))
+    with pytest.raises(PipelineError, match="y2 -> y1 -> y2") as refused:
+        rig.service.post_job(job("y2", "y/2", "y/1"))
+    assert "it goes through y1" in str(refused.value)
+    assert list(states(rig)) == ["y1"]
+
+
+def test_pipelines_may_not_make_a_circle_together(make_rig: Make) -> None:
+    rig = make_rig()
+    put(rig, json.dumps({"jobs": [job("a", "t/1", "t/2")]}), "one")
+    text = json.dumps({"jobs": [job("b", "t/+", "t/1")]})
+    with pytest.raises(PipelineError, match="in a circle"):
+        put(rig, json.dumps({"jobs": [job("b", "t/2", "t/1")]}), "two")
+    with pytest.raises(PipelineError, match="in a circle"):
+        put(rig, text, "two", dry_run=True)
+    put(rig, json.dumps({"jobs": [job("b", "t/2", "t/3")]}), "two")
+
+
+def test_a_query_whose_job_is_called_like_another_one_is_refused(make_rig: Make) -> None:
+    rig = make_rig()
+    rig.service.post_job(job("q-south", "t/1", "t/2"))
+    text = (
+        's = STREAM FROM mqtt(topic="t", format="json", time="at", nodes="south");\n'
+        "m = COMPUTE AVG(x, 10 s) EVERY 10 s;"
+    )
+    with pytest.raises(PipelineError, match="a job q-south already, in pipeline q-south"):
+        rig.service.put_pipeline("q", text, "ins")
+
+
+def test_what_a_gateway_would_refuse_is_refused_before(make_rig: Make) -> None:
+    rig = with_gateway(make_rig())
+    steps = [{"op": "deadband", "field": "a", "band": 1}]
+    two = {
+        "job_name": "two",
+        "site": "gate",
+        "source_topics": [{"topic": "x", "site": "gate"}, {"topic": "y", "site": "north"}],
+        "sink_topic": "z",
+        "steps": steps,
+    }
+    with pytest.raises(PipelineError, match=r"two at gate: .*reads from one broker"):
+        rig.service.post_job(two)
+    first = {"job_name": "first", "site": "gate", "source_topic": "x", "steps": steps}
+    first["sink_topics"] = [{"topic": "mid", "site": "gate"}]
+    second = {"job_name": "second", "site": "gate", "source_topic": "mid", "steps": steps}
+    second["sink_topic"] = "end"
+    rig.service.post_job(first)
+    with pytest.raises(PipelineError, match="first at gate: a gateway has no logs"):
+        rig.service.post_job(second)
+    with pytest.raises(PipelineError, match="first at gate: a gateway has no logs"):
+        put(rig, json.dumps({"jobs": [first, second]}), "first")
+
+
+AVERAGE = {
+    "Computation": [
+        {
+            "Operation": {
+                "OP-ID": "001",
+                "source": "sensors",
+                "task": {
+                    "Type": "deploy",
+                    "binary": "average.dp",
+                    "Arguments": {
+                        "publish.topic": "temp",
+                        "publish.rate": "5",
+                        "fields": "value",
+                        "input.format": "json",
+                    },
+                },
+            }
+        },
+        {"Placement": [{"OP ID": "001", "P ID": "gate"}]},
+    ]
+}
+
+
+def test_a_plans_own_parameters_can_be_updated(make_rig: Make) -> None:
+    rig = with_gateway(make_rig())
+    rig.service.put_pipeline("plan", json.dumps(AVERAGE), "plan")
+    told = rig.service.patch_job("001@gate", {"publish.rate": 10}, None)
+    assert (told["changed"], told["parameters"]) == (True, {"aggregate.window": 10})
+    wanted = rig.planner.plan().wanted["001@gate"].assignment
+    assert [a.job for a in read_assignments([wanted.as_json()])] == ["001@gate"]
+    for wrong in ({"nonsense": 1}, {"publish.rate": -3}, {"publish.rate": None}):
+        with pytest.raises(DataError, match="job 001@gate"):
+            rig.service.patch_job("001@gate", wrong, None)
+    assert rig.service.job("001@gate")["parameters"] == {"aggregate.window": 10}
+
+
+def test_parameters_of_code_are_checked_and_can_be_taken_back(make_rig: Make) -> None:
+    rig = make_rig()
+    rig.service.post_job(job("a", "t/1", "t/2"))
+    with pytest.raises(DataError, match="no parameter unheard: it takes limit"):
+        rig.service.patch_job("a", {"unheard": 1}, None)
+    assert rig.service.patch_job("a", {"limit": 3}, None)["parameters"] == {"limit": 3}
+    assert rig.service.patch_job("a", {"limit": None}, None)["parameters"] == {}
+
+
+def test_code_that_is_slow_to_import_blocks_nobody(make_rig: Make) -> None:
+    rig = make_rig()
+    put(rig, composition(1), "other")
+    rig.packages.add("slow.py", b"import time\ntime.sleep(8)\ndef f(records): return records\n")
+    slow = job("slow", "s/1", "s/2", job_path="slow.py", entry="slow:f")
+    thread = threading.Thread(target=rig.service.post_job, args=(slow,))
+    thread.start()
+    time.sleep(0.5)
+    rig.service.delete_pipeline("other")
+    assert thread.is_alive()
+    thread.join()
+    assert list(states(rig)) == ["slow"]
+
+
+def test_a_pipeline_stays_bound_to_the_code_it_was_deployed_with(make_rig: Make) -> None:
+    rig = make_rig()
+    rig.packages.add("jobs.py", b"def f(records): return records\n")
+    text = json.dumps({"jobs": [job("a", "t/1", "t/2", job_path="jobs.py", entry="jobs:f")]})
+    put(rig, text)
+    rig.packages.add("jobs.py", b"def other(records): return records\n")
+    assert rig.service.own_diff("p")["empty"]
+    with pytest.raises(PipelineError, match="has no function f"):
+        put(rig, text, dry_run=True)
+
+
+def test_a_dry_run_with_other_code_leaves_names_as_they_are(make_rig: Make) -> None:
+    rig = make_rig()
+    before = rig.packages.add("jobs.py", b"def f(records): return records\n")
+    text = json.dumps({"jobs": [job("a", "t/1", "t/2", job_path="jobs.py", entry="jobs:f")]})
+    put(rig, text)
+    with rig.packages.incoming() as incoming:
+        incoming.write(b"def f(records): return records.limit(1)\n")
+        other = incoming.keep("jobs.py", named=False)
+    shown = put(rig, text, dry_run=True, packages={"jobs.py": other.sha256})
+    assert shown["text"] == "~ a changed"
+    assert rig.store.aliases()["jobs.py"] == before
+    assert put(rig, text, dry_run=True)["empty"]
+    with pytest.raises(NotThereError):
+        put(rig, text, packages={"jobs.py": "0" * 64})
+
+
+def brief(kind: str, **arguments: str) -> str:
+    task = {"Type": kind} | ({"Arguments": arguments} if arguments else {})
+    operation = {"Operation": {"OP-ID": "001", "task": task}}
+    placement = {"Placement": [{"OP ID": "001", "P ID": "gate"}]}
+    return json.dumps({"Computation": [operation, placement]})
+
+
+def test_a_plan_need_not_repeat_what_it_does_not_change(make_rig: Make) -> None:
+    rig = with_gateway(make_rig())
+    deployed = json.dumps(AVERAGE)
+    rig.service.put_pipeline("plan", deployed, "plan")
+    before = rig.service.job("001@gate")["description"]
+
+    def done(text: str, name: str = "plan") -> dict[str, Any]:
+        rig.service.put_pipeline(name, text, "plan")
+        found: dict[str, Any] = rig.service.job("001@gate")["description"]
+        return found
+
+    assert done(brief("stop")) == before | {"running": False}
+    assert done(brief("start"), "another") == before
+    rate = {"aggregate.window": 10}
+    assert done(brief("update", **{"publish.rate": "10"})) == before | {"parameters": rate}
+    assert rig.service.pipeline("plan")["text"] == deployed
+    with pytest.raises(DataError, match="job 001@gate"):
+        rig.service.put_pipeline("plan", brief("update", nonsense="1"), "plan")
+    assert [p["name"] for p in rig.service.pipelines()] == ["plan"]
+    rig.service.put_pipeline("plan", brief("uninstall"), "plan", dry_run=True)
+    assert [p["name"] for p in rig.service.pipelines()] == ["plan"]
+    told = rig.service.put_pipeline("plan", brief("uninstall"), "plan")
+    assert (told["left"], told["text"]) == (0, "- 001@gate removed at gate")
+    assert rig.service.pipelines() == []

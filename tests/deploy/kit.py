@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from fogline.deploy.composition import read_composition
 from fogline.deploy.resolve import Package, Resolved, resolve
 from fogline.deploy.topology import Topology
+from fogline.deploy.works import CodeCheck
+from fogline.model.jobs import Scalar
 from fogline.model.nodes import GATEWAY, ONLINE, SITE, Node, NodeView
 
 HERE = Path(__file__).parent
@@ -44,7 +46,7 @@ class AnyCode(dict[str, Package]):
         return Package(f"sha-{key}", key.rsplit("/", 1)[-1])
 
 
-def no_complaint(package: Package, entry: str) -> str | None:
+def no_complaint(package: Package, entry: str, parameters: Mapping[str, Scalar]) -> str | None:
     return None
 
 
@@ -52,7 +54,7 @@ def resolved(
     text: str,
     nodes: Topology = SITES,
     code: Mapping[str, Package] | None = None,
-    check: Callable[[Package, str], str | None] = no_complaint,
+    check: CodeCheck = no_complaint,
     existing: Mapping[str, str] | None = None,
     files: Mapping[str, str] | None = None,
 ) -> Resolved:

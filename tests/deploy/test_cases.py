@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from fogline.deploy.resolve import Package
 from fogline.errors import PipelineError
+from fogline.model.jobs import Scalar
 from tests.deploy.kit import HERE, resolved
 
 CASES = sorted((HERE / "cases").glob("*.yaml"))
@@ -15,7 +17,7 @@ CODE = {"m.py": Package("1", "m.py"), "job.jar": Package("2", "job.jar")}
 FILES = {"bad.ins": "x = COMPUTE\n  AVG(;"}
 
 
-def check(package: Package, entry: str) -> str | None:
+def check(package: Package, entry: str, parameters: Mapping[str, Scalar]) -> str | None:
     return "No module named 'pandsa'" if entry.startswith("broken:") else None
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
+from fogline.deploy.code_input import wrong_input
 from fogline.deploy.composition import read_composition
 from fogline.deploy.resolve import Package, resolve
 from fogline.deploy.topology import Topology, broker_address, endpoint
 from fogline.errors import PipelineError
-from fogline.model.jobs import Code, Job, Place, Query, Steps
+from fogline.model.jobs import Code, Job, Place, Query, Scalar, Steps
 from tests.deploy.kit import SITES, AnyCode, gateway, no_complaint, resolved, site, topology
 
 CODE_JOB = 'entry: "m:f", job_path: m.py'
@@ -216,10 +219,24 @@ def test_the_check_sees_package_and_entry() -> None:
     seen: list[tuple[Package, str]] = []
     text = f"jobs: [{{name: A, site: a, source_topic: t, {CODE_JOB}}}]"
 
-    def check(package: Package, entry: str) -> str | None:
+    def check(package: Package, entry: str, parameters: Mapping[str, Scalar]) -> str | None:
         seen.append((package, entry))
         return None
 
     resolved(text, code=AnyCode(), check=check)
     assert seen == [(Package("sha-m.py", "m.py"), "m:f")]
     assert read_composition(text).code_files == ("m.py",)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"format": "json", "schema": "a banana"}, "'a banana' in the schema is no name and type"),
+        ({"format": "json", "schema": "a double, a long"}, "a is twice in the schema"),
+        ({"format": "json", "schema": "a", "lateness": "soon"}, "lateness 'soon' is no time"),
+        ({"format": "json", "schema": "a double, b Integer, c", "lateness": "2 s"}, ""),
+    ],
+)
+def test_input_that_a_site_could_not_read_is_refused(given: dict[str, str], problem: str) -> None:
+    assert wrong_input(given).startswith(problem)
+    assert bool(wrong_input(given)) == bool(problem)

@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -138,11 +139,44 @@ def test_the_first_stage_on_a_gateway(world: World, gateway: int, tmp_path: Path
     expected = in_one_place(tmp_path, rows)["mean"]
     query = QUERY.format(nodes=', nodes="gate"').partition("most")[0]
     with deployed(world, "gated", query, "ins") as jobs:
-        assert {job["name"]: job["node"] for job in jobs} == {"gated-s@gate": "gate", "gated": "d"}
+        assert {job["name"]: job["node"] for job in jobs} == {
+            "gated-d-s@gate": "gate",
+            "gated-d": "d",
+        }
         publish(gateway, "gated", "rooms", rows)
 
         def mean() -> list[str]:
-            return results(world, "d", "gated", "mean")
+            return results(world, "d", "gated-d", "mean")
 
         world.wait(lambda: len(mean()) >= len(expected), 120, "all means at d")
         assert sorted(mean()) == sorted(expected)
+
+
+NOW = """
+s = STREAM FROM mqtt(topic="{topic}", format="json", time="at", nodes="a, b");
+
+at_a = COMPUTE x * 2 BY room WITH ALLOW WHEN node_id == a;
+at_b = COMPUTE x * 2 BY room WITH ALLOW WHEN node_id == b;
+"""
+
+
+def test_messages_that_travel_arrive_once(world: World) -> None:
+    """Both sites send each other their messages, for two queries whose patterns meet."""
+    one, two = (NOW.format(topic=topic) for topic in ("now/+", "now/#"))
+    rows = [{"at": START + n, "room": "r", "x": n} for n in range(40)]
+
+    def counts() -> list[int]:
+        found = []
+        for job in ("one", "two"):
+            for site in "ab":
+                name = f"insights/{job}-{site}/at_{site}"
+                with SiteLog(world.folder / site / "log").reader(name) as reader:
+                    found.append(len(list(payloads(reader))))
+        return found
+
+    with deployed(world, "one", one, "ins"), deployed(world, "two", two, "ins"):
+        for site in "ab":
+            publish(world.ports[site], f"now-{site}", "now/1", rows)
+        world.wait(lambda: min(counts()) >= 80, 120, "every message at both sites")
+        time.sleep(3)
+        assert counts() == [80] * 4

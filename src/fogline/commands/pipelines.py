@@ -22,6 +22,7 @@ from fogline.plan.query_file import read_text
 FORMATS = {".ins": "ins", ".yaml": "yaml", ".yml": "yaml", ".json": "plan"}
 _POLL_SECONDS = 0.2
 _SETTLED = ("running", "stopped")
+_HEALTH = {True: "well", False: "[red]unwell[/]", None: ""}
 
 
 def deploy(file: Path, name: str | None, wait: float, as_json: bool) -> None:
@@ -29,12 +30,12 @@ def deploy(file: Path, name: str | None, wait: float, as_json: bool) -> None:
     client = find()
     text, form, name = _read(file, name)
     uploaded = _upload(client, file, text, form)
-    told = client.put_pipeline(name, text, form)
+    told = client.put_pipeline(name, text, form, packages=_hashes(uploaded))
     told["packages"] = uploaded
     if not as_json:
         _show_diff(told)
         click.echo(f"pipeline {name}: revision {told['revision']}")
-    if wait:
+    if wait and told["left"]:
         told["jobs"] = _wait(client, name, wait, quiet=as_json)
     if as_json:
         click.echo(json.dumps(told))
@@ -43,8 +44,8 @@ def deploy(file: Path, name: str | None, wait: float, as_json: bool) -> None:
 def diff(file: Path, name: str | None, as_json: bool) -> None:
     client = find()
     text, form, name = _read(file, name)
-    _upload(client, file, text, form)
-    told = client.diff(name, text, form)
+    uploaded = _upload(client, file, text, form, dry_run=True)
+    told = client.diff(name, text, form, _hashes(uploaded))
     if as_json:
         click.echo(json.dumps(told))
     else:
@@ -110,7 +111,9 @@ def _read(file: Path, name: str | None) -> tuple[str, str, str]:
     return read_text(file), form, name or file.stem
 
 
-def _upload(client: CoordinatorClient, file: Path, text: str, form: str) -> list[dict[str, Any]]:
+def _upload(
+    client: CoordinatorClient, file: Path, text: str, form: str, dry_run: bool = False
+) -> list[dict[str, Any]]:
     """The code and queries that the text names and that lie beside it; others are known already."""
     if form == "ins":
         return []
@@ -120,8 +123,12 @@ def _upload(client: CoordinatorClient, file: Path, text: str, form: str) -> list
     for name in dict.fromkeys([*found.code_files, *found.query_files]):
         path = file.parent / name
         if path.is_file():
-            told.append(client.put_package(name, path))
+            told.append(client.put_package(name, path, dry_run))
     return told
+
+
+def _hashes(uploaded: list[dict[str, Any]]) -> dict[str, str]:
+    return {package["name"]: package["sha256"] for package in uploaded}
 
 
 def _parameter(text: str) -> tuple[str, Any]:
@@ -188,10 +195,11 @@ def _show_jobs(found: list[dict[str, Any]]) -> None:
 
 
 def _show_nodes(found: list[dict[str, Any]]) -> None:
-    shown = table("node", "kind", "state", "broker", "cores", "memory", "jobs", "links")
+    shown = table("node", "kind", "state", "health", "broker", "cores", "memory", "jobs", "links")
     for node in found:
         links = ", ".join(_link(to, link) for to, link in node["links"].items())
-        row = [node["name"], node["kind"], coloured(node["state"]), node.get("broker", "")]
+        row = [node["name"], node["kind"], coloured(node["state"])]
+        row += [_HEALTH[node.get("healthy")], node.get("broker", "")]
         memory = f"{node.get('memory_mb', 0) / 1024:.1f} GB"
         row += [str(node.get("cores", "")), memory, str(len(node["jobs"])), links]
         shown.add_row(*row)

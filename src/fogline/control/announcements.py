@@ -71,17 +71,21 @@ class Status:
     instance: str
     jobs: Mapping[str, Observed] = field(default_factory=dict)
     links: Mapping[str, Link] = field(default_factory=dict)
+    healthy: bool | None = None
+    """Whether all its parts run; None where it does not tell."""
 
     @classmethod
     def decode(cls, payload: bytes) -> Status:
         data = read_object(payload)
         jobs = [_observed(item) for item in list_of(data, "jobs")]
         links = object_of(data, "links")
+        healthy = data.get("healthy")
         return cls(
             at=number_of(data, "at"),
             instance=text_of(data, "instance", LONGEST_INSTANCE),
             jobs={job.job: job for job in jobs},
             links={name: _link(links, name) for name in links},
+            healthy=healthy if isinstance(healthy, bool) else None,
         )
 
 

@@ -155,8 +155,9 @@ class Registry:
             told=known.told,
             instance=known.birth.instance,
             clean=known.birth.clean,
+            healthy=status.healthy,
         )
 
 
 def _content(status: Status) -> tuple[object, ...]:
-    return status.instance, status.jobs, status.links
+    return status.instance, status.jobs, status.links, status.healthy

@@ -7,14 +7,17 @@ from dataclasses import replace
 
 from fogline.coordinator.errors import NotThereError
 from fogline.coordinator.ports import START, STOP, UNINSTALL, UPDATE, Action
+from fogline.deploy.binaries import step_parameters
 from fogline.errors import DataError
-from fogline.model.jobs import Job, Pipeline, Scalar
+from fogline.model.jobs import Job, Pipeline, Scalar, Steps
 
 
-def patched(job: Job, parameters: Mapping[str, Scalar], running: bool | None) -> Job:
-    """Parameters are added to those the job has."""
+def patched(job: Job, parameters: Mapping[str, Scalar | None], running: bool | None) -> Job:
+    """Parameters are added to those the job has; one that is None is taken back."""
     wanted = job.running if running is None else running
-    return replace(job, parameters={**job.parameters, **parameters}, running=wanted)
+    told = {**job.parameters, **parameters}
+    kept = {name: value for name, value in told.items() if value is not None}
+    return replace(job, parameters=kept, running=wanted)
 
 
 def with_job(pipeline: Pipeline, job: Job) -> Pipeline:
@@ -51,17 +54,18 @@ def _acted(pipeline: Pipeline, action: Action) -> Pipeline:
     if job is None or action.kind == UNINSTALL:
         return without_job(pipeline, action.job)
     if action.kind == UPDATE:
-        return with_job(pipeline, patched(job, action.parameters, None))
+        steps = job.work.steps if isinstance(job.work, Steps) else ()
+        return with_job(pipeline, patched(job, step_parameters(steps, action.parameters), None))
     if action.kind in (START, STOP):
         return with_job(pipeline, patched(job, {}, action.kind == START))
     raise DataError(f"no action {action.kind!r}")
 
 
-def scalars(data: object) -> dict[str, Scalar]:
+def scalars(data: object) -> dict[str, Scalar | None]:
     """Parameters as they come from outside."""
     if not isinstance(data, dict):
         raise DataError("parameters are names and values")
     for key, value in data.items():
-        if not isinstance(key, str) or not isinstance(value, str | float | int | bool):
+        if not isinstance(key, str) or not isinstance(value, str | float | int | bool | None):
             raise DataError(f"parameter {str(key)[:80]!r} is no text, number or truth value")
     return dict(data)

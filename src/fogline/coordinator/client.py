@@ -70,12 +70,24 @@ class CoordinatorClient:
     def logs(self, name: str, lines: int = 100) -> Any:
         return self._ask("GET", f"/jobs/{_part(name)}/logs?" + urlencode({"lines": lines}))
 
-    def put_pipeline(self, name: str, text: str, format: str, dry_run: bool = False) -> Any:
-        query = "?" + urlencode({"dry_run": "true"}) if dry_run else ""
-        return self._text("PUT", f"/pipelines/{_part(name)}{query}", text, format)
+    def put_pipeline(
+        self,
+        name: str,
+        text: str,
+        format: str,
+        dry_run: bool = False,
+        packages: Mapping[str, str] | None = None,
+    ) -> Any:
+        """`packages`: the hashes of files that the text names."""
+        query = _packages(packages) + ([("dry_run", "true")] if dry_run else [])
+        path = f"/pipelines/{_part(name)}?{urlencode(query)}"
+        return self._text("PUT", path.removesuffix("?"), text, format)
 
-    def diff(self, name: str, text: str, format: str) -> Any:
-        return self._text("POST", f"/pipelines/{_part(name)}/diff", text, format)
+    def diff(
+        self, name: str, text: str, format: str, packages: Mapping[str, str] | None = None
+    ) -> Any:
+        path = f"/pipelines/{_part(name)}/diff?{urlencode(_packages(packages))}"
+        return self._text("POST", path.removesuffix("?"), text, format)
 
     def pipelines(self) -> Any:
         return self._ask("GET", "/pipelines")
@@ -86,14 +98,16 @@ class CoordinatorClient:
     def delete_pipeline(self, name: str) -> Any:
         return self._ask("DELETE", f"/pipelines/{_part(name)}")
 
-    def put_package(self, name: str, file: Path) -> Any:
-        """Sends a file; `name` is how job descriptions call it."""
+    def put_package(self, name: str, file: Path, dry_run: bool = False) -> Any:
+        """Sends a file; `name` is how job descriptions call it. With `dry_run` it is kept by its
+        hash only."""
+        query = "?dry_run=true" if dry_run else ""
         try:
             with file.open("rb") as body:
                 size = os.fstat(body.fileno()).st_size
                 return self._ask(
                     "PUT",
-                    f"/packages/{_part(name)}",
+                    f"/packages/{_part(name)}{query}",
                     body,
                     {"Content-Type": "application/octet-stream", "Content-Length": str(size)},
                 )
@@ -180,6 +194,10 @@ def _line(file: Path, what: str) -> str:
         variable = "FOGLINE_COORDINATOR" if what == "address" else "FOGLINE_TOKEN"
         hint = f"start one with fogline coordinator, or set {variable}"
         raise UnavailableError(f"no {what} of a coordinator is found", hint) from error
+
+
+def _packages(hashes: Mapping[str, str] | None) -> list[tuple[str, str]]:
+    return [("package", f"{name}={sha256}") for name, sha256 in (hashes or {}).items()]
 
 
 def _part(name: str) -> str:

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,10 +25,30 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "JAVA_HOME", "TZ")
 
 
 @dataclass(frozen=True, slots=True)
+class Takes:
+    """The parameters of a function."""
+
+    anything: bool = True
+    names: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ()
+
+    def problem(self, given: Mapping[str, object]) -> str | None:
+        """Why it cannot be called with these, or nothing."""
+        if missing := [name for name in self.needed if name not in given]:
+            return f"it needs {_parameters(missing)}"
+        unknown = [name for name in given if not self.anything and name not in self.names]
+        if unknown:
+            takes = f"it takes {', '.join(self.names)}" if self.names else "it takes none"
+            return f"it has no {_parameters(unknown)}: {takes}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     problem: str | None
     passing: bool = False
     """It may be different the next time: not to be remembered."""
+    takes: Takes = Takes()
 
 
 def check(path: Path, file: str, entry: str, seconds: float = SECONDS) -> Verdict:
@@ -74,5 +95,12 @@ def _verdict(answer: dict[str, object], file: str, seconds: float) -> Verdict:
         return Verdict(f"{file} is not imported within {seconds:.0f} s", passing=True)
     if "ended" in answer:
         return Verdict(f"{file} ends the process that imports it ({answer['ended']})", passing=True)
-    problem = answer.get("problem")
-    return Verdict(None if problem is None else str(problem))
+    problem, takes = answer.get("problem"), answer.get("takes")
+    if problem is not None or not isinstance(takes, dict):
+        return Verdict(None if problem is None else str(problem))
+    names, needed = (tuple(map(str, takes[key])) for key in ("names", "needed"))
+    return Verdict(None, takes=Takes(bool(takes["any"]), names, needed))
+
+
+def _parameters(names: list[str]) -> str:
+    return f"parameter{'s' if len(names) > 1 else ''} {', '.join(names)}"

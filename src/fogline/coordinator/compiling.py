@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from fogline import settings
-from fogline.coordinator.ports import INSIGHTS, PLAN, UNINSTALL, Action, Compiled, World
+from fogline.coordinator.ports import INSIGHTS, PLAN, UPDATE, Action, Compiled, World
 from fogline.deploy.composition import read_composition
 from fogline.deploy.deployment_plan import read_deployment_plan
 from fogline.deploy.insights import deploy_query
 from fogline.deploy.resolve import DEFAULT_NAME, Package, resolve
 from fogline.deploy.topology import Topology
+from fogline.deploy.whole import check_whole
 from fogline.deploy.written import DEPLOY, Composition
 from fogline.errors import DataError
 from fogline.gateway.chain import Chain
-from fogline.model.jobs import Pipeline, Scalar
+from fogline.gateway.checks import read_assignments
+from fogline.model.jobs import Assignment, Code, Job, Pipeline, Query, Scalar, Steps
 from fogline.model.nodes import is_name
 from fogline.plan.user_functions import UserFunctions
 
@@ -27,14 +29,19 @@ class DeployCompiler:
 
     def compile(self, name: str, text: str, format: str, world: World) -> Compiled:
         if format == INSIGHTS:
-            return Compiled(_from_query(text, name, Topology.of(world.views.values())))
+            topology = Topology.of(world.views.values())
+            return Compiled(deploy_query(text, name, topology, _check_steps))
         read = read_deployment_plan if format == PLAN else read_composition
         # The address names the pipeline; a name in the text is for people.
         composition = replace(read(text), name="")
         compiled = _resolved(composition, name, world)
         partial = any(job.action != DEPLOY for job in composition.jobs)
-        gone = [j.name.text for j in composition.jobs if j.action == UNINSTALL]
-        actions = tuple(Action(UNINSTALL, job) for job in gone if job in world.existing)
+        brief = [job for job in composition.jobs if job.is_brief]
+        actions = tuple(
+            Action(job.action, job.name.text, job.parameters if job.action == UPDATE else {})
+            for job in brief
+            if job.name.text in world.existing
+        )
         return replace(compiled, actions=actions, partial=partial)
 
     def compile_job(self, description: Mapping[str, Any], world: World) -> Compiled:
@@ -43,6 +50,21 @@ class DeployCompiler:
         composition = read_composition(text)
         named = (job.name.text for job in composition.jobs if is_name(job.name.text))
         return _resolved(composition, next(named, DEFAULT_NAME), world)
+
+    def check_job(self, job: Job, world: World) -> None:
+        reason: str | None = None
+        if isinstance(job.work, Steps):
+            reason = _check_steps(job.work.steps, job.input, job.parameters)
+        elif isinstance(job.work, Code):
+            package = Package(job.work.package, job.work.file)
+            reason = world.check(package, job.work.entry, job.parameters)
+        elif job.parameters:
+            reason = "a query has no parameters"
+        if reason is not None:
+            raise DataError(f"job {job.name}: {reason}", "nothing was changed")
+
+    def check_whole(self, new: Pipeline, others: Iterable[Pipeline], world: World) -> None:
+        check_whole(new, others, Topology.of(world.views.values()), _check_gateway)
 
 
 def _resolved(composition: Composition, name: str, world: World) -> Compiled:
@@ -54,6 +76,12 @@ def _resolved(composition: Composition, name: str, world: World) -> Compiled:
     files = {
         file: text for file in composition.query_files if (text := world.text_of(file)) is not None
     }
+    for job in composition.jobs if world.bound is not None else ():
+        stored = world.bound.job(job.name.text) if world.bound else None
+        if stored is not None and isinstance(stored.work, Code) and job.code_file:
+            code[job.code_file] = Package(stored.work.package, stored.work.file)
+        if stored is not None and isinstance(stored.work, Query) and job.query_file:
+            files[job.query_file] = stored.work.text
     topology = Topology.of(world.views.values())
     functions = UserFunctions(settings.load().functions)
     found = resolve(
@@ -81,5 +109,10 @@ def _check_steps(
     return None
 
 
-def _from_query(text: str, name: str, topology: Topology) -> Pipeline:
-    return deploy_query(text, name, topology)
+def _check_gateway(assignment: Assignment) -> str | None:
+    """What a gateway would say to a job."""
+    try:
+        read_assignments([assignment.as_json()])
+    except DataError as error:
+        return error.message.removeprefix(f"job {assignment.job!r:.80}: ")
+    return None

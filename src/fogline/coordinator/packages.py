@@ -14,17 +14,20 @@ import re
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol
 
-from fogline.coordinator.code_check import check
+from fogline.coordinator.code_check import Verdict, check
 from fogline.coordinator.errors import NotThereError, StoreError, TooLargeError
 from fogline.coordinator.store import Alias, Store
 from fogline.errors import DataError
+from fogline.model.jobs import Scalar
 
 LARGEST = 256 << 20
 CHUNK = 512 << 10
+MOST_TRIALS = 4
+"""So many pieces of code are tried at a time."""
 ENDINGS = (".py", ".whl", ".zip", ".ins")
 """Code, and query files that compositions name."""
 ARCHIVES = (".whl", ".zip")
@@ -45,7 +48,7 @@ class PackageLike(Protocol):
 class Incoming:
     """A package on its way in: `write` its parts, then `keep` it."""
 
-    def __init__(self, file: BinaryIO, keep: Callable[[str, Incoming], Alias]) -> None:
+    def __init__(self, file: BinaryIO, keep: Callable[[str, Incoming, bool], Alias]) -> None:
         self.file = file
         self.size = 0
         self.hash = hashlib.sha256()
@@ -58,8 +61,9 @@ class Incoming:
         self.hash.update(part)
         self.file.write(part)
 
-    def keep(self, name: str) -> Alias:
-        return self._keep(name, self)
+    def keep(self, name: str, named: bool = True) -> Alias:
+        """Not `named`: the file is there under its hash, and the name means what it did."""
+        return self._keep(name, self, named)
 
 
 class Packages:
@@ -70,8 +74,10 @@ class Packages:
         self._store = store
         self._clock = clock
         self._verified: set[tuple[str, int, int]] = set()
-        self._checked: dict[tuple[str, str, str], str | None] = {}
-        self._checking = threading.Lock()
+        self._checked: dict[tuple[str, str, str], Verdict] = {}
+        self._lock = threading.Lock()
+        self._checking: dict[tuple[str, str, str], threading.Lock] = {}
+        self._trials = threading.BoundedSemaphore(MOST_TRIALS)
         folder.mkdir(parents=True, exist_ok=True)
         for left in folder.glob("incoming-*"):
             left.unlink(missing_ok=True)
@@ -129,20 +135,29 @@ class Packages:
         alias = self._store.aliases().get(name)
         if alias is None or not alias.file.endswith(".ins"):
             return None
-        return self.path(alias.sha256).read_text(encoding="utf-8", errors="replace")
+        return self.text(alias.sha256)
 
-    def check_code(self, package: PackageLike, entry: str) -> str | None:
-        """Why the function cannot be used, or nothing. The code is run once for each entry."""
+    def text(self, sha256: str) -> str:
+        return self.path(sha256).read_text(encoding="utf-8", errors="replace")
+
+    def check_code(
+        self, package: PackageLike, entry: str, parameters: Mapping[str, Scalar] | None = None
+    ) -> str | None:
+        """Why the function cannot be used with these parameters, or nothing. The code is run once
+        for each entry, and slow code keeps nobody waiting but who asks for it."""
         key = (package.sha256, package.file, entry)
-        with self._checking:
-            if key not in self._checked:
-                verdict = check(self.path(package.sha256), package.file, entry)
-                if verdict.passing:
-                    return verdict.problem
-                self._checked[key] = verdict.problem
-            return self._checked[key]
+        with self._lock:
+            checking = self._checking.setdefault(key, threading.Lock())
+        with checking:
+            verdict = self._checked.get(key)
+            if verdict is None:
+                with self._trials:
+                    verdict = check(self.path(package.sha256), package.file, entry)
+            if not verdict.passing:
+                self._checked[key] = verdict
+        return verdict.problem or verdict.takes.problem(parameters or {})
 
-    def _keep(self, name: str, incoming: Incoming) -> Alias:
+    def _keep(self, name: str, incoming: Incoming, named: bool) -> Alias:
         file = file_name(name)
         incoming.file.flush()
         os.fsync(incoming.file.fileno())
@@ -153,6 +168,8 @@ class Packages:
         temporary.replace(self._folder / sha256)
         _sync_folder(self._folder)
         alias = Alias(name, sha256, file, incoming.size, self._clock())
+        if not named:
+            return alias
         known = self._store.aliases().get(name)
         if known is not None and known.sha256 == sha256:
             return known
@@ -165,6 +182,24 @@ class Packages:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != sha256:
             raise StoreError(f"package {sha256} is damaged on disk", "send it again")
+
+
+class Pinned:
+    """Names that stand for files of these hashes, whatever else is known under them."""
+
+    def __init__(self, packages: Packages, hashes: Mapping[str, str]) -> None:
+        """Raises NotThereError where a file has not been handed in."""
+        self.code = {
+            name: Alias(name, sha256, file_name(name), packages.path(sha256).stat().st_size, 0.0)
+            for name, sha256 in hashes.items()
+        }
+        self._packages = packages
+
+    def text_of(self, name: str) -> str | None:
+        alias = self.code.get(name)
+        if alias is None:
+            return self._packages.text_of(name)
+        return self._packages.text(alias.sha256) if alias.file.endswith(".ins") else None
 
 
 def file_name(name: str) -> str:

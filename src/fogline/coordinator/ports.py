@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fogline.coordinator.packages import PackageLike
-from fogline.model.jobs import Pipeline, Scalar
+from fogline.model.jobs import Job, Pipeline, Scalar
 from fogline.model.nodes import NodeView
 
 YAML, PLAN, INSIGHTS = "yaml", "plan", "ins"
@@ -59,9 +59,12 @@ class World:
     """Packages by the names job descriptions use."""
     text_of: Callable[[str], str | None]
     """The text of a query file that was handed in."""
-    check: Callable[[PackageLike, str], str | None]
+    check: Callable[[PackageLike, str, Mapping[str, Scalar]], str | None]
+    """Why an entry of a package cannot be used with these parameters, or None."""
     existing: Mapping[str, str]
     """The pipeline of every job there is."""
+    bound: Pipeline | None = None
+    """What the text was deployed as: its jobs keep their packages and query files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +85,10 @@ class Compiler(Protocol):
 
     def compile(self, name: str, text: str, format: str, world: World) -> Compiled: ...
     def compile_job(self, description: Mapping[str, Any], world: World) -> Compiled: ...
+    def check_job(self, job: Job, world: World) -> None:
+        """Raises DataError where a job's parameters are not for what it computes."""
+        ...
+
+    def check_whole(self, new: Pipeline, others: Iterable[Pipeline], world: World) -> None:
+        """Raises PipelineError where a pipeline does not go with the others."""
+        ...

@@ -30,9 +30,17 @@ def make_app(service: Service, tokens: Tokens) -> FastAPI:
     app.state.service = service
     for address in ROUTES:
         _add(app, address)
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     add_error_handlers(app)
     app.add_middleware(NeedsToken, tokens=tokens)
     return app
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    told = FastAPI.openapi(app)
+    schemes = told.setdefault("components", {}).setdefault("securitySchemes", {})
+    schemes["token"] = {"type": "http", "scheme": "bearer", "description": "a line of tokens_file"}
+    return told
 
 
 def _add(app: FastAPI, address: Address) -> None:
@@ -69,7 +77,8 @@ def _responses(address: Address) -> dict[int | str, dict[str, Any]]:
 def _extra(address: Address) -> dict[str, Any]:
     extra: dict[str, Any] = {"security": [] if address.path in OPEN else [{"token": []}]}
     if address.types:
-        content = {kind: {"schema": {"type": "string"}} for kind in address.types}
+        schema = address.schema or {"type": "string"}
+        content = {kind: {"schema": schema} for kind in address.types}
         extra["requestBody"] = {"required": address.needs_body, "content": content}
     return extra
 

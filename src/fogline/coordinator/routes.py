@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Query, Request
 from fastapi.concurrency import run_in_threadpool
 
 from fogline.coordinator.bodies import read_object, read_pipeline
 from fogline.coordinator.changes import scalars
+from fogline.coordinator.job_schema import CHANGE, JOB
 from fogline.coordinator.page import page_of
 from fogline.coordinator.replica_routes import delete_replica, get_replicas, put_replica
 from fogline.coordinator.replies import Html, Json
-from fogline.coordinator.service import SINGLE, Service
+from fogline.coordinator.service import Service
 from fogline.errors import DataError
 
 PIPELINE_TYPES = ("application/yaml", "application/json", "text/x-insights")
@@ -58,10 +59,17 @@ def get_logs(request: Request, name: str, lines: int = Query(default=100, ge=1, 
     return Json(service_of(request).logs(name, lines))
 
 
-async def put_pipeline(request: Request, name: str, dry_run: bool = False) -> Json:
+Package = Annotated[
+    list[str] | None, Query(description="file=sha256, for files that the text names")
+]
+
+
+async def put_pipeline(
+    request: Request, name: str, package: Package = None, dry_run: bool = False
+) -> Json:
     text, format = await read_pipeline(request)
     put = service_of(request).put_pipeline
-    return Json(await run_in_threadpool(put, name, text, format, dry_run))
+    return Json(await run_in_threadpool(put, name, text, format, dry_run, _hashes(package)))
 
 
 def get_pipelines(request: Request) -> Json:
@@ -72,27 +80,33 @@ def get_pipeline(request: Request, name: str) -> Json:
     return Json(service_of(request).pipeline(name))
 
 
-async def diff_pipeline(request: Request, name: str) -> Json:
+async def diff_pipeline(request: Request, name: str, package: Package = None) -> Json:
     """Without a body: from what is deployed to what the pipeline's own text says."""
     text, format = await read_pipeline(request)
     service = service_of(request)
     if not text.strip():
-        stored = await run_in_threadpool(service.pipeline, name)
-        text, format = stored["text"], stored["format"]
-        if format == SINGLE:
-            return Json({"name": name, "empty": True, "text": "", "notes": []})
-    return Json(await run_in_threadpool(service.put_pipeline, name, text, format, True))
+        return Json(await run_in_threadpool(service.own_diff, name))
+    put = service.put_pipeline
+    return Json(await run_in_threadpool(put, name, text, format, True, _hashes(package)))
+
+
+def _hashes(packages: list[str] | None) -> dict[str, str]:
+    pairs = [text.rpartition("=") for text in packages or ()]
+    if not all(name and sha256 for name, _, sha256 in pairs):
+        raise DataError("a package is file=sha256")
+    return {name: sha256 for name, _, sha256 in pairs}
 
 
 def delete_pipeline(request: Request, name: str) -> Json:
     return Json(service_of(request).delete_pipeline(name))
 
 
-async def put_package(request: Request, name: str) -> Json:
+async def put_package(request: Request, name: str, dry_run: bool = False) -> Json:
+    """With `dry_run` the file is kept by its hash only, and the name means what it did."""
     with service_of(request).packages.incoming() as incoming:
         async for part in request.stream():
             await run_in_threadpool(incoming.write, part)
-        alias = await run_in_threadpool(incoming.keep, name)
+        alias = await run_in_threadpool(incoming.keep, name, not dry_run)
     return Json({"name": alias.name, "sha256": alias.sha256, "size": alias.size})
 
 
@@ -143,14 +157,18 @@ class Address:
     summary: str
     types: tuple[str, ...] = field(default=())
     needs_body: bool = True
+    schema: Mapping[str, Any] | None = None
+    """Of a body that is JSON."""
 
 
 ROUTES = (
-    Address("POST", "/jobs", post_job, "Deploy one job", ("application/json",)),
+    Address("POST", "/jobs", post_job, "Deploy one job", ("application/json",), schema=JOB),
     Address("GET", "/jobs", get_jobs, "All jobs and how they are"),
     Address("GET", "/jobs/{name}", get_job, "One job and how it is"),
     Address(
-        "PATCH", "/jobs/{name}", patch_job, "Change parameters, start, stop", PIPELINE_TYPES[1:2]
+        *("PATCH", "/jobs/{name}", patch_job, "Change parameters, start, stop"),
+        types=("application/json",),
+        schema=CHANGE,
     ),
     Address("DELETE", "/jobs/{name}", delete_job, "Delete a job"),
     Address("GET", "/jobs/{name}/logs", get_logs, "What a job said last"),

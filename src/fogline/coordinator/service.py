@@ -5,9 +5,10 @@ What a method has accepted is in the store when it returns; the control loop mak
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -20,17 +21,18 @@ from fogline.coordinator.changes import (
 )
 from fogline.coordinator.errors import ConflictError, NotThereError, UnavailableError
 from fogline.coordinator.loop import Loop
-from fogline.coordinator.packages import Packages
+from fogline.coordinator.packages import Packages, Pinned
 from fogline.coordinator.planner import Nodes, Plan, Planner
-from fogline.coordinator.ports import FORMATS, Compiled, Compiler, Control, World
+from fogline.coordinator.ports import FORMATS, PLAN, Action, Compiled, Compiler, Control, World
 from fogline.coordinator.replica_loop import ReplicaLoop
 from fogline.coordinator.replica_service import ReplicaService
 from fogline.coordinator.status import job_status, node_status, pipeline_summary
 from fogline.coordinator.store import Entry, Store
 from fogline.coordinator.stored import Stored
+from fogline.deploy.binaries import step_parameters
 from fogline.deploy.diff import Diff, diff
 from fogline.errors import DataError, FoglineError
-from fogline.model.jobs import Pipeline, Scalar
+from fogline.model.jobs import Job, Pipeline, Scalar, Steps
 from fogline.model.nodes import is_name
 
 T = TypeVar("T")
@@ -73,16 +75,41 @@ class Service:
     # ── pipelines ────────────────────────────────────────────────────────────────────────────────
 
     def put_pipeline(
-        self, name: str, text: str, format: str, dry_run: bool = False
+        self,
+        name: str,
+        text: str,
+        format: str,
+        dry_run: bool = False,
+        packages: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Replaces a pipeline, or with `dry_run` only tells what would change."""
+        """Replaces a pipeline, or with `dry_run` only tells what would change. `packages`: hashes
+        of files that the text names, instead of what is known under these names."""
         _check_name(name, "pipeline")
         if format not in FORMATS:
             raise DataError(f"no format {format!r}", ", ".join(FORMATS))
-        with self._lock:
-            plan = self._plan()
-            compiled = self._parts.compiler.compile(name, text, format, self._world(plan))
+
+        pinned = Pinned(self.packages, packages or {})
+
+        def compile(plan: Plan) -> Compiled:
+            return self._parts.compiler.compile(name, text, format, self._world(plan, pinned))
+
+        with self._settled(compile) as (plan, compiled):
             return self._put(plan, _named(compiled, name), text, format, dry_run)
+
+    def own_diff(self, name: str) -> dict[str, Any]:
+        """From what is deployed to what the pipeline's own text says, with the packages and query
+        files it was deployed with, whatever their names stand for now."""
+
+        def compile(plan: Plan) -> tuple[Stored, Compiled]:
+            stored = _there(plan.stored.get(name), f"pipeline {name!r}")
+            if stored.format == SINGLE:
+                return stored, Compiled(stored.pipeline)
+            world = replace(self._world(plan), bound=stored.pipeline)
+            compiler = self._parts.compiler
+            return stored, compiler.compile(name, stored.text, stored.format, world)
+
+        with self._settled(compile) as (plan, (stored, compiled)):
+            return self._put(plan, _named(compiled, name), stored.text, stored.format, True)
 
     def delete_pipeline(self, name: str) -> dict[str, Any]:
         with self._lock:
@@ -105,9 +132,11 @@ class Service:
 
     def post_job(self, description: Mapping[str, Any]) -> dict[str, Any]:
         """Takes a job that is described alone: a pipeline of one, named like it."""
-        with self._lock:
-            plan = self._plan()
-            compiled = self._parts.compiler.compile_job(description, self._world(plan))
+
+        def compile(plan: Plan) -> Compiled:
+            return self._parts.compiler.compile_job(description, self._world(plan))
+
+        with self._settled(compile) as (plan, compiled):
             job = compiled.pipeline.jobs[0]
             _check_name(job.name, "job")
             known = plan.jobs.get(job.name)
@@ -138,13 +167,22 @@ class Service:
             return {"name": name, "deleted": True}
 
     def patch_job(
-        self, name: str, parameters: Mapping[str, Scalar], running: bool | None
+        self, name: str, parameters: Mapping[str, Scalar | None], running: bool | None
     ) -> dict[str, Any]:
-        """Updates parameters, starts or stops; the computation goes on."""
-        with self._lock:
-            plan = self._plan()
+        """Updates parameters, starts or stops; the computation goes on. A parameter that is None
+        is taken back. Raises DataError for parameters that are not for what the job computes."""
+
+        def change(plan: Plan) -> tuple[str, Job, Job]:
             home, job = _there(plan.jobs.get(name), f"job {name!r}")
-            new = patched(job, parameters, running)
+            told = parameters
+            if plan.stored[home].format == PLAN and isinstance(job.work, Steps):
+                told = step_parameters(job.work.steps, parameters)
+            new = patched(job, told, running)
+            if dict(new.parameters) != dict(job.parameters):
+                self._parts.compiler.check_job(new, self._world(plan))
+            return home, job, new
+
+        with self._settled(change) as (plan, (home, job, new)):
             if new != job:
                 self._store_changed(plan, with_job(plan.stored[home].pipeline, new))
             return self.job(name) | {"changed": new != job}
@@ -211,11 +249,22 @@ class Service:
     def _plan(self) -> Plan:
         return self._parts.planner.plan()
 
-    def _world(self, plan: Plan) -> World:
+    @contextlib.contextmanager
+    def _settled(self, make: Callable[[Plan], T]) -> Iterator[tuple[Plan, T]]:
+        """What is made of the plan, and the plan, which stays as it is until the end. Made outside
+        the lock, since code may be tried for it; again where the plan has changed meanwhile, which
+        is quick: what is known of the code is remembered."""
+        plan = self._plan()
+        made = make(plan)
+        with self._lock:
+            now = self._plan()
+            yield now, made if now is plan else make(now)
+
+    def _world(self, plan: Plan, pinned: Pinned | None = None) -> World:
         return World(
             self._parts.nodes.views(),
-            self._parts.store.aliases(),
-            self.packages.text_of,
+            {**self._parts.store.aliases(), **(pinned.code if pinned else {})},
+            pinned.text_of if pinned else self.packages.text_of,
             self.packages.check_code,
             {job: home for job, (home, _) in plan.jobs.items()},
         )
@@ -233,17 +282,40 @@ class Service:
         pipelines = {name: stored.pipeline for name, stored in plan.stored.items()}
         others = apply_actions({**pipelines, new.name: new}, compiled.actions)
         new = others.pop(new.name, new)
+        rest = {name: p for name, p in {**pipelines, **others}.items() if name != new.name}
+        self._check(plan, new, rest, compiled.actions)
+        if compiled.partial and before is not None:
+            text, format = before.text, before.format
         difference = diff(old, new)
+        empty = compiled.partial and not new.jobs
         fresh = before is None or (before.text, before.format, old) != (text, format, new)
+        fresh = fresh and not (empty and before is None)
         revision = before.revision if before else 0
-        if fresh and not dry_run:
+        if fresh and not dry_run and empty:
+            self._store_changed(plan, new)
+        elif fresh and not dry_run:
             revision = self._keep(plan, new, format, text)
         for other in others.values() if not dry_run else ():
             self._store_changed(plan, other)
-        told = _told(new.name, revision, difference, compiled.notes)
+        told = _told(new.name, revision, difference, compiled.notes) | {"left": len(new.jobs)}
         changes = [diff(pipelines[o.name], o).as_json() for o in others.values()]
         changed = fresh or bool(others)
         return told | {"changed": changed and not dry_run, "dry_run": dry_run, "others": changes}
+
+    def _check(
+        self,
+        plan: Plan,
+        new: Pipeline,
+        others: Mapping[str, Pipeline],
+        actions: Iterable[Action],
+    ) -> None:
+        compiler, world = self._parts.compiler, self._world(plan)
+        for action in actions:
+            found = (pipeline.job(action.job) for pipeline in (new, *others.values()))
+            job = next((job for job in found if job is not None), None)
+            if job is not None and action.parameters:
+                compiler.check_job(job, world)
+        compiler.check_whole(new, others.values(), world)
 
     def _store_changed(self, plan: Plan, pipeline: Pipeline) -> None:
         stored = plan.stored[pipeline.name]

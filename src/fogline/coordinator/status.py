@@ -82,6 +82,7 @@ def node_status(view: NodeView) -> dict[str, Any]:
     return {
         **view.node.as_json(),
         "state": view.state,
+        "healthy": view.healthy if view.online else None,
         "since": view.since,
         "told": view.told,
         "jobs": [item.as_json() for _, item in sorted(view.jobs.items())],

@@ -20,6 +20,7 @@ import time
 import traceback
 from typing import Any
 
+_ANYTHING: dict[str, Any] = {"any": True, "names": [], "needed": []}
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -91,15 +92,21 @@ def _work(task: dict[str, Any], answer: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 20, 64 << 20))
     try:
-        problem = trial(task["file"], task["entry"])
+        told = trial(task["file"], task["entry"])
     except BaseException as error:
-        problem = f"{task['file']} cannot be used: {type(error).__name__}"
-    os.write(answer, json.dumps({"problem": problem}).encode() + b"\n")
+        told = {"problem": f"{task['file']} cannot be used: {type(error).__name__}"}
+    os.write(answer, json.dumps(told).encode() + b"\n")
     os._exit(0)
 
 
-def trial(file: str, entry: str) -> str | None:
-    """What is wrong with module:function of a file in the current folder."""
+def trial(file: str, entry: str) -> dict[str, Any]:
+    """What is wrong with module:function of a file in the current folder, else the parameters that
+    it takes."""
+    found = _load(file, entry)
+    return {"problem": found} if isinstance(found, str) else {"takes": found}
+
+
+def _load(file: str, entry: str) -> str | dict[str, Any]:
     name, _, function = entry.partition(":")
     place = os.getcwd() if file.endswith(".py") else os.path.join(os.getcwd(), file)
     sys.path.insert(0, place)
@@ -123,7 +130,7 @@ def _comes_from(module: Any, place: str) -> bool:
     return any(str(path).startswith(place) for path in paths)
 
 
-def _callable_problem(module: Any, name: str, function: str) -> str | None:
+def _callable_problem(module: Any, name: str, function: str) -> str | dict[str, Any]:
     found = module
     for part in function.split("."):
         if not hasattr(found, part):
@@ -134,13 +141,27 @@ def _callable_problem(module: Any, name: str, function: str) -> str | None:
     try:
         signature = inspect.signature(found)
     except (ValueError, TypeError):
-        return None
+        return _ANYTHING
     if _takes(signature, None) or _takes(signature, None, {}):
-        return None
+        return _parameters(signature)
     return (
         f"{name}:{function}{signature} takes the wrong number of parameters: "
         "(records), (records, parameters) or (records, **parameters) is expected"
     )
+
+
+def _parameters(signature: inspect.Signature) -> dict[str, Any]:
+    """As a site calls it: with what it names, or with a mapping of all, or without any."""
+    known = list(signature.parameters.values())
+    free = any(p.kind is p.VAR_KEYWORD for p in known)
+    named = free or any(p.kind is p.KEYWORD_ONLY for p in known)
+    positional = [p for p in known if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if not named:
+        return _ANYTHING if len(positional) > 1 else {"any": False, "names": [], "needed": []}
+    own = [p for p in known if p.kind is p.KEYWORD_ONLY]
+    own += [p for p in positional[1:] if p.kind is p.POSITIONAL_OR_KEYWORD]
+    needed = [p.name for p in own if p.default is p.empty]
+    return {"any": free, "names": [p.name for p in own], "needed": needed}
 
 
 def _takes(signature: inspect.Signature, *given: object) -> bool:

@@ -6,10 +6,10 @@ step instead of a part of it, so a plan that changes only that leaves the steps 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from fogline.model.jobs import Scalar
 
@@ -34,6 +34,7 @@ _PARAMETERS = {
 _NEEDED = {"aggregate": RATE, "sample": FRACTION, "throttle": RATE}
 
 Step = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,13 @@ def recipe(binary: str, arguments: Mapping[str, Scalar]) -> Recipe | None:
         f"{binary} needs {_NEEDED[op]}, a number above 0" for op in ops if _lacks(op, arguments)
     ]
     return Recipe(steps, parameters, tuple(wrong))
+
+
+def step_parameters(steps: Iterable[Mapping[str, Any]], given: Mapping[str, T]) -> dict[str, T]:
+    """A plan's arguments (`publish.rate`) as parameters of the steps that were made of them."""
+    ops = [str(step.get("op")) for step in steps]
+    known = {name: told for op in ops for name, told in _PARAMETERS.get(op, {}).items()}
+    return {known.get(name, name): value for name, value in given.items()}
 
 
 def _steps(name: str, arguments: Mapping[str, Scalar]) -> Iterator[Step]:

@@ -72,18 +72,23 @@ def all_written(job: Job) -> Iterator[Key]:
             yield topic, job.node
 
 
-def find_cycle(flow: Flow) -> tuple[str, ...]:
-    """Jobs that feed one another, from one back to itself; empty where there are none."""
+def find_cycle(flow: Flow, starts: Iterable[str] | None = None) -> tuple[str, ...]:
+    """Jobs that feed one another, from one back to itself; empty where there are none. With
+    `starts` only what is behind these jobs is looked at."""
     follows: dict[str | Key, list[str | Key]] = {}
     for name in flow.written:
         follows[name] = list(dict.fromkeys(flow.filters_of(name)))
     for key, names in flow.readers.items():
         follows[key] = list(names)
     done: set[str | Key] = set()
-    for start in flow.written:
+    for start in flow.written if starts is None else starts:
         if start not in done and (found := _walk(start, follows, done)):
             return tuple(item for item in found if isinstance(item, str))
     return ()
+
+
+def told_cycle(cycle: tuple[str, ...]) -> str:
+    return f"jobs feed one another in a circle: {' -> '.join(cycle[:20])}"
 
 
 def _walk(

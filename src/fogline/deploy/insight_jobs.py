@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fogline import settings
+from fogline.deploy.query_topics import redirected
 from fogline.deploy.topology import Topology
+from fogline.deploy.works import StepsCheck
+from fogline.language.parser import parse
 from fogline.model.jobs import FIRST, SECOND, WHOLE, Job, Place, Query, Steps, Work
 from fogline.model.nodes import GATEWAY
 from fogline.model.sites import insight_log
@@ -35,15 +38,20 @@ class Group:
     """Other sites that read its results."""
 
 
-def jobs_of(group: Group, topology: Topology) -> Iterator[Job]:
-    """Downstream last; whoever deploys them orders them anyway."""
+def jobs_of(group: Group, topology: Topology, check: StepsCheck) -> Iterator[Job]:
+    """Downstream last; whoever deploys them orders them anyway. Where `check` says that a gateway
+    cannot make the panes, messages travel."""
     plan = check_text(group.text, settings.load()).plan
     streams = list(dict.fromkeys(op.stream for op in walk_plan(plan) if isinstance(op, Scan)))
     elsewhere = {node for name in group.origins for node in group.origins[name]} - {group.site}
     panes = _panes(plan) if elsewhere else None
-    if panes is None:
-        yield from _forwarding(group, streams, topology)
-        yield _main(group, WHOLE, [Place(_topic(s), group.site) for s in streams if _local(s)])
+    at_gateways = [
+        stream.name
+        for stream in streams
+        if any(_is_gateway(node, topology) for node in group.origins.get(stream.name, ()))
+    ]
+    if panes is None or any(check(pane_steps(panes[name]), {}, {}) for name in at_gateways):
+        yield from _forwarding(group, streams)
         return
     nodes = sorted({node for stream in streams for node in group.origins.get(stream.name, ())})
     for node in nodes:
@@ -135,20 +143,29 @@ def _first_name(group: Group, node: str, stream: str = "") -> str:
 # ── messages themselves ──────────────────────────────────────────────────────────────────────────
 
 
-def _forwarding(group: Group, streams: Iterable[StreamSource], topology: Topology) -> Iterator[Job]:
+def _forwarding(group: Group, streams: Iterable[StreamSource]) -> Iterator[Job]:
+    """Messages of a stream that also come elsewhere have topics of the job's own at its site, one
+    for each origin: nobody else reads or writes them, so they cannot go round or count twice."""
+    text, reads = group.text, []
     for stream in streams:
-        for node in group.origins.get(stream.name, ()):
-            if node != group.site and _local(stream):
-                name = f"{group.name}-{stream.name}@{node}"
-                read = Place(_topic(stream), node)
-                write = Place(_concrete(_topic(stream), node), group.site)
-                yield Job(name, node, Steps(()), (read,), (write,))
+        if not _local(stream):
+            continue
+        origins = group.origins.get(stream.name, ())
+        if set(origins) <= {group.site}:
+            reads.append(Place(_topic(stream), group.site))
+            continue
+        for node in origins:
+            name = f"{group.name}-{stream.name}@{node}"
+            place = _message_place(group, stream, node)
+            yield Job(name, node, Steps(()), (Place(_topic(stream), node),), (place,))
+        gathered = _message_place(group, stream, "+")
+        text = redirected(parse(text), stream.name, gathered.topic, "")
+        reads.append(gathered)
+    yield _main(replace(group, text=text), WHOLE, reads)
 
 
-def _concrete(pattern: str, node: str) -> str:
-    """A topic that a pattern matches, for what comes from a node."""
-    levels = [node if level in ("+", "#") else level for level in pattern.split("/")]
-    return "/".join(levels)
+def _message_place(group: Group, stream: StreamSource, node: str) -> Place:
+    return Place(f"messages/{group.name}/{stream.name}/{node}", group.site)
 
 
 def _topic(stream: StreamSource) -> str:

@@ -12,11 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fogline import settings
+from fogline.deploy.flow import Flow, find_cycle, told_cycle
 from fogline.deploy.insight_jobs import Group, jobs_of
 from fogline.deploy.insight_text import group_text
+from fogline.deploy.problems import listed
 from fogline.deploy.topology import Topology
+from fogline.deploy.works import StepsCheck, any_steps
 from fogline.errors import PipelineError, Problem
-from fogline.language.ast import Insight
+from fogline.language.ast import Insight, Position
 from fogline.model.jobs import Job, Pipeline
 from fogline.model.nodes import GATEWAY, Node
 from fogline.model.streams import StreamSource
@@ -27,14 +30,27 @@ from fogline.plan.operators import Emit, Operator, Requery, Scan, inputs_of, wal
 from fogline.plan.query_file import LoadedQuery, check_text
 
 
-def deploy_query(text: str, name: str, topology: Topology) -> Pipeline:
+def deploy_query(
+    text: str, name: str, topology: Topology, check_steps: StepsCheck = any_steps
+) -> Pipeline:
     """Raises QueryError for a wrong text, PipelineError where no node may or can run it."""
     loaded = check_text(text, settings.load())
     placed = _place(loaded, topology)
     jobs: list[Job] = []
     for group in _groups(loaded, placed, name, topology):
-        jobs += jobs_of(group, topology)
+        jobs += jobs_of(group, topology, check_steps)
+    _check_together(jobs)
     return Pipeline(name, tuple(jobs))
+
+
+def _check_together(jobs: Sequence[Job]) -> None:
+    names = [job.name for job in jobs]
+    wrong = [f"there are two jobs {name}" for name in dict.fromkeys(names) if names.count(name) > 1]
+    problems = [Problem("DUPLICATE", text, 1, 1, hint="rename an insight") for text in wrong]
+    if cycle := find_cycle(Flow.of(jobs)):
+        problems.append(Problem("CYCLE", told_cycle(cycle), 1, 1, hint="read narrower topics"))
+    if problems:
+        raise PipelineError(tuple(problems))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +64,14 @@ class _Placed:
 def _place(loaded: LoadedQuery, topology: Topology) -> _Placed:
     sites = [node for node in topology.nodes.values() if node.computes]
     chosen: dict[str, str] = {}
-    problems: list[Problem] = []
+    problems = _unknown_nodes(loaded, topology)
     for insight in loaded.query.insights:
         emit = loaded.plan.emit(insight.name)
         allowed = [site for site in sites if allows(insight.options.allow, site)]
         if not allowed:
             problems.append(_nowhere(insight, loaded.text, sites))
             continue
+        allowed = [site for site in allowed if site.name not in topology.gone] or allowed
         origins = _origins(_streams(emit), topology)
         origins += [chosen[name] for name in _fed(emit) if name in chosen]
         task = Task((insight.name,), tuple(dict.fromkeys(origins)))
@@ -76,8 +93,7 @@ def _groups(loaded: LoadedQuery, placed: _Placed, name: str, topology: Topology)
     for insight, site in placed.sites.items():
         alone = insight if insight in placed.exported else ""
         members.setdefault((site, alone), []).append(insight)
-    single = len(members) == 1
-    names = {key: name if single else f"{name}-{key[1] or key[0]}" for key in members}
+    names = {key: _job_name(name, *key, topology) for key in members}
     jobs = {insight: names[key] for key, found in members.items() for insight in found}
     for (site, alone), insights in members.items():
         readers = [
@@ -100,6 +116,13 @@ def _groups(loaded: LoadedQuery, placed: _Placed, name: str, topology: Topology)
         yield Group(
             names[site, alone], site, query, tuple(insights), origins, tuple(dict.fromkeys(readers))
         )
+
+
+def _job_name(name: str, site: str, alone: str, topology: Topology) -> str:
+    """The same however many others there are, so that jobs go on when some are added."""
+    if not alone:
+        return f"{name}-{site}"
+    return f"{name}-{site}-{alone}" if topology.node(alone) else f"{name}-{alone}"
 
 
 def _streams(emit: Emit) -> list[StreamSource]:
@@ -129,7 +152,7 @@ def origin_nodes(stream: StreamSource, topology: Topology) -> list[Node]:
     of the edge, else all sites that compute. None where its broker belongs to no node."""
     nodes = list(topology.nodes.values())
     if named := stream.parameter("nodes"):
-        wanted = [part.strip() for part in str(named).split(",")]
+        wanted = _named(str(named))
         return [node for node in nodes if node.name in wanted and _takes_part(node)]
     if broker := stream.parameter("broker"):
         at = topology.at_broker(str(broker))
@@ -141,18 +164,39 @@ def origin_nodes(stream: StreamSource, topology: Topology) -> list[Node]:
     return gateways or [site for site in sites if is_edge(site)] or sites
 
 
+def _named(nodes: str) -> list[str]:
+    return [part.strip() for part in nodes.split(",")]
+
+
+def _unknown_nodes(loaded: LoadedQuery, topology: Topology) -> list[Problem]:
+    """What streams say of nodes that nobody knows, or to whom no messages come."""
+    found: list[Problem] = []
+    known = listed(node.name for node in topology.nodes.values() if _takes_part(node))
+    for stream in loaded.query.streams:
+        for name in _named(str(stream.provider.get("nodes") or "")):
+            node = topology.node(name)
+            if not name or (node is not None and _takes_part(node)):
+                continue
+            message = f"there is no node {name!r}" if node is None else f"{name} has no engine"
+            found.append(_problem("NODE", message, stream.at, loaded.text, f"nodes: {known}"))
+    return found
+
+
 def _takes_part(node: Node) -> bool:
     """What comes to a site without an engine stays there."""
     return node.kind == GATEWAY or node.computes
 
 
 def _nowhere(insight: Insight, text: str, sites: Sequence[Node]) -> Problem:
-    position = insight.at
     names = ", ".join(site.name for site in sites)
     if sites:
         message, hint = f"no site may run {insight.name}: see its ALLOW", f"sites: {names}"
     else:
         message, hint = "there is no site to run it", "start one: fogline agent --config FILE"
+    return _problem("NO_SITE", message, insight.at, text, hint)
+
+
+def _problem(code: str, message: str, at: Position, text: str, hint: str) -> Problem:
     lines = text.splitlines()
-    source = lines[position.line - 1] if 0 < position.line <= len(lines) else ""
-    return Problem("NO_SITE", message, position.line, position.column, source, hint)
+    source = lines[at.line - 1] if 0 < at.line <= len(lines) else ""
+    return Problem(code, message, at.line, at.column, source, hint)

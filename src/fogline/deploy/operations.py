@@ -187,7 +187,7 @@ class PlanDocument:
         described = self._described(fields.get("node"))
         action = self._action(task.get("type"), identity)
         binary = task.get("binary")
-        if not isinstance(binary, Word) and action not in (INGESTION, UNINSTALL, UNCLEAR):
+        if not isinstance(binary, Word) and action == DEPLOY:
             message = f"operation {shortened(identity.text)} has no binary"
             self._problems.add("MISSING", message, identity.at, "add binary to its task")
         nodes = self._nodes(identity, described)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fogline.deploy.flow import Key, key_of
+from fogline.deploy.flow import Key, key_of, told_cycle
 from fogline.deploy.places import Places
 from fogline.deploy.problems import Problems
 from fogline.deploy.query_topics import redirected, stream_topics
@@ -45,7 +45,7 @@ class JobAction:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The pipeline has every job but those to uninstall. `actions` tells besides what a plan asks
+    """The pipeline has every job that is described. `actions` tells besides what a plan asks
     of jobs that exist; with any, the plan is about a part of the pipeline and the rest stays."""
 
     pipeline: Pipeline
@@ -107,11 +107,11 @@ class _Resolver:
         jobs: list[Job] = []
         for written in self._composition.jobs:
             self._check_name(written, existing)
-            job = None if written.action == UNINSTALL else self._job(written)
+            job = None if written.is_brief else self._job(written)
             if job is not None:
                 jobs.append(job)
             if written.action != DEPLOY and written.name.text in existing:
-                parameters = job.parameters if job else {}
+                parameters = job.parameters if job else written.parameters
                 self.actions.append(JobAction(written.action, written.name.text, parameters))
         self._check_flow()
         return Pipeline(self._name, tuple(jobs))
@@ -127,7 +127,7 @@ class _Resolver:
         elif name in self._spots:
             message = f"there are two jobs {name}: the first is in line {self._spots[name].line}"
             self._problems.add("DUPLICATE", message, at)
-        elif job.action != UNINSTALL and owner not in (None, self._name):
+        elif not job.is_brief and owner not in (None, self._name):
             message = f"there is a job {name} already, in pipeline {owner}"
             self._problems.add("EXISTS", message, at, "names are unique among all jobs")
         elif job.action == UNINSTALL and owner is None:
@@ -231,8 +231,7 @@ class _Resolver:
     def _check_flow(self) -> None:
         cycle = self._together.cycle()
         if cycle:
-            message = f"jobs feed one another in a circle: {' -> '.join(cycle[:20])}"
-            self._problems.add("CYCLE", message, self._spots.get(cycle[0], START))
+            self._problems.add("CYCLE", told_cycle(cycle), self._spots.get(cycle[0], START))
         for finding in self._together.unfed(self._topology.nodes, self._inputs()):
             if finding.wrong:
                 at = self._read_spots.get((finding.topic, finding.place), START)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fogline.deploy.binaries import KNOWN, recipe
+from fogline.deploy.code_input import wrong_input
 from fogline.deploy.problems import Problems
 from fogline.deploy.tree import Spot, Word, shortened
 from fogline.deploy.written import CODE_INPUT, WrittenJob, is_query_file
@@ -30,8 +31,8 @@ class Package:
     file: str
 
 
-CodeCheck = Callable[[Package, str], str | None]
-"""Why an entry (module:function) of a package cannot be used, or None."""
+CodeCheck = Callable[[Package, str, Mapping[str, Scalar]], str | None]
+"""Why an entry (module:function) of a package cannot be used with these parameters, or None."""
 StepsCheck = Callable[
     [Sequence[Mapping[str, Any]], Mapping[str, str], Mapping[str, Scalar]], str | None
 ]
@@ -152,7 +153,7 @@ class Works:
             return None
         if package is None or not self._readable(job):
             return None
-        reason = self._known.check(package, entry.text)
+        reason = self._known.check(package, entry.text, job.parameters)
         if reason is not None:
             message = f"{entry.text} of {package.file} cannot be used: {reason}"
             self._problems.add("IMPORT", message, entry.at)
@@ -185,6 +186,8 @@ class Works:
             message = "input with a format needs a schema"
         elif job.input and "format" not in job.input:
             message = "input needs a format"
+        else:
+            message = wrong_input(job.input)
         if message:
             self._problems.add("INPUT", message, job.at("input"), 'schema: "speed double"')
         return not message

@@ -74,6 +74,11 @@ class WrittenJob:
         return not self.unread & {UNKNOWN, *fields}
 
     @property
+    def is_brief(self) -> bool:
+        """It does not say what is computed, only what is to be done with a job that exists."""
+        return self.action == UNINSTALL or (self.action != DEPLOY and self.binary is None)
+
+    @property
     def called(self) -> str:
         """The job, for messages."""
         return f"job {shortened(self.name.text)}" if self.name.text else "this job"

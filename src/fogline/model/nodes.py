@@ -141,6 +141,8 @@ class NodeView:
     """Tells the starts of its process apart."""
     clean: bool = False
     """Gone, and it said so itself: it was stopped, it has not failed."""
+    healthy: bool | None = None
+    """Whether it last told that all its parts run; None where it does not tell."""
 
     @property
     def online(self) -> bool:

@@ -1,0 +1,63 @@
+"""What only all pipelines together show: names that are taken, circles, what gateways refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from fogline.deploy.assign import assignments
+from fogline.deploy.flow import Flow, find_cycle, told_cycle
+from fogline.deploy.topology import Topology
+from fogline.errors import PipelineError, Problem
+from fogline.model.jobs import LOG, Assignment, Pipeline
+from fogline.model.nodes import GATEWAY
+
+GatewayCheck = Callable[[Assignment], str | None]
+"""Why a gateway would not take an assignment, or None."""
+
+
+def check_whole(
+    new: Pipeline, others: Iterable[Pipeline], topology: Topology, check: GatewayCheck
+) -> None:
+    """Raises PipelineError where the new pipeline does not go with the others, or where a gateway
+    would refuse a job as it is told it."""
+    pipelines = [new, *others]
+    found = [*_taken(new, pipelines[1:])]
+    if not found:
+        found += [*_circles(new, pipelines), *_refused(new, pipelines, topology, check)]
+    if found:
+        raise PipelineError(tuple(found))
+
+
+def _taken(new: Pipeline, others: Iterable[Pipeline]) -> Iterator[Problem]:
+    homes = {job.name: other.name for other in others for job in other.jobs}
+    for job in new.jobs:
+        if job.name in homes:
+            message = f"there is a job {job.name} already, in pipeline {homes[job.name]}"
+            yield Problem("EXISTS", message, 1, 1, hint="names are unique among all jobs")
+
+
+def _circles(new: Pipeline, pipelines: list[Pipeline]) -> Iterator[Problem]:
+    homes = {job.name: pipeline.name for pipeline in pipelines for job in pipeline.jobs}
+    flow = Flow.of(job for pipeline in pipelines for job in pipeline.jobs)
+    cycle = find_cycle(flow, [job.name for job in new.jobs])
+    if any(homes[name] == new.name for name in cycle):
+        others = dict.fromkeys(homes[name] for name in cycle if homes[name] != new.name)
+        hint = f"it goes through {', '.join(others)}" if others else ""
+        yield Problem("CYCLE", told_cycle(cycle), 1, 1, hint=hint)
+
+
+def _refused(
+    new: Pipeline, pipelines: list[Pipeline], topology: Topology, check: GatewayCheck
+) -> Iterator[Problem]:
+    """Of the new jobs, and of those that are told otherwise because of them."""
+    gateways = {name for name, node in topology.nodes.items() if node.kind == GATEWAY}
+    if not any(job.node in gateways for pipeline in pipelines for job in pipeline.jobs):
+        return
+    before = assignments(pipelines[1:], topology)
+    for name, (node, assignment) in assignments(pipelines, topology).items():
+        if node not in gateways or before.get(name) == (node, assignment):
+            continue
+        if reason := check(assignment):
+            chained = any(route.mode == LOG for route in assignment.routes)
+            hint = "one job cannot feed another on its gateway: join them" if chained else ""
+            yield Problem("GATEWAY", f"{name} at {node}: {reason}", 1, 1, hint=hint)
