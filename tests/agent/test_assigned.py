@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ from fogline.agent.config import SiteConfig
 from fogline.agent.jobs import copies, job_folder, job_reader, route_reader, routes, subscriptions
 from fogline.agent.packages import Packages
 from fogline.agent.site_jobs import SiteJobs
-from fogline.agent.starts import load_starts
+from fogline.agent.starts import life_name, life_number, load_starts
 from fogline.errors import DataError, FoglineError, UsageError
 from fogline.log import SiteLog, get_position, set_position
 from fogline.log.counting import RecordCounter
 from fogline.model.jobs import Assignment, Code, Place, Query, Route, Steps
+from fogline.spark.checkpoints import note_logs
 
 CODE = Code("job:run", "0" * 64, "job.py")
 QUERY = (
@@ -151,6 +154,56 @@ def test_a_changed_computation_goes_on_where_the_old_one_was(
     changed = job(input={"format": "json", "schema": "x double"})
     jobs.install([changed])
     assert load_starts(job_folder(tmp_path, "j"), changed) == {"in": done}
+
+
+def test_no_computation_goes_on_with_what_it_left_before_another(
+    tmp_path: Path, jobs: SiteJobs, logs: SiteLog
+) -> None:
+    first, second = job(), job(work=replace(CODE, package="1" * 64))
+    folder = job_folder(tmp_path, "j")
+    jobs.install([first])
+    done = done_by(folder, first, fill(logs, "in", b"1"))
+    jobs.install([second])
+    assert load_starts(folder, second) == {"in": done}
+    jobs.install([first])
+    jobs.install([second])
+    jobs.install([first])
+    assert load_starts(folder, first) == {"in": done}
+    done_by(folder, first, done_later := fill(logs, "in", b"2"))
+    jobs.install([second])
+    assert load_starts(folder, second) == {"in": done_later}
+    names = {life_name(folder, second)}
+    jobs.install([first])
+    names.add(life_name(folder, first))
+    jobs.install([second])
+    names.add(life_name(folder, second))
+    assert len(names) == 3
+    assert life_number(folder, second) == 7
+    assert load_starts(folder, second) == {"in": done_later}
+
+
+def test_a_topic_that_was_not_read_meanwhile_begins_anew(
+    tmp_path: Path, jobs: SiteJobs, logs: SiteLog
+) -> None:
+    both, one = job(reads=(Place("in"), Place("b"))), job()
+    fill(logs, "b", b"old")
+    jobs.install([both])
+    jobs.install([one])
+    end = fill(logs, "b", b"not for it")
+    jobs.install([both])
+    assert load_starts(job_folder(tmp_path, "j"), both) == {"in": 0, "b": end}
+
+
+def done_by(folder: Path, assignment: Assignment, position: int) -> int:
+    """Spark has done a batch up to there, as its checkpoint tells."""
+    checkpoint = folder / "checkpoints" / life_name(folder, assignment) / "code"
+    note_logs(checkpoint, ["in"])
+    for kind in ("offsets", "commits"):
+        (checkpoint / kind).mkdir(parents=True)
+    offset = json.dumps({"files": {"log": position}})
+    (checkpoint / "offsets" / "0").write_text(f"v1\n{{}}\n{offset}", encoding="utf-8")
+    (checkpoint / "commits" / "0").write_text("v1\n{}", encoding="utf-8")
+    return position
 
 
 # ── what is refused ──────────────────────────────────────────────────────────────────────────────

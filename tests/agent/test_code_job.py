@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from fogline.errors import UsageError
 from fogline.log import SiteLog
+from fogline.spark.checkpoints import committed
 from fogline.spark.code_job import CodeJob, CodeSpec, source_options
 from fogline.spark.user_code import load_function
 from tests.agent.kit import payloads
@@ -63,8 +64,9 @@ def started(tmp_path: Path, logs: SiteLog, spark: SparkSession) -> Iterator[Any]
             parameters=more.get("parameters", {}),
             input=more.get("input", {}),
             reads=more.get("reads", ("t",)),
+            starts=more.get("starts", {}),
             folder=tmp_path / "job",
-            computation="c1",
+            life=more.get("life", "c1"),
             logs=logs.root,
             log_folder=logs.folder,
             trigger_ms=50,
@@ -122,6 +124,22 @@ def test_it_goes_on_where_it_was(logs: SiteLog, started: Any) -> None:
     first.stop()
     fill(logs, "t", [b"3"])
     started(PASS)
+    assert written(logs, 3) == [b"1", b"2", b"3"]
+
+
+def test_other_code_goes_on_behind_what_was_done(
+    tmp_path: Path, logs: SiteLog, started: Any
+) -> None:
+    fill(logs, "t", [b"1", b"2"])
+    first = started(PASS)
+    written(logs, 2)
+    wait_for(lambda: committed(tmp_path / "job/checkpoints/c1"), 60, "committed batch")
+    first.stop()
+    done = committed(tmp_path / "job/checkpoints/c1")
+    with logs.reader("t") as reader:
+        assert done == {"t": reader.committed()}
+    fill(logs, "t", [b"3"])
+    started(PASS, life="c2", starts=done)
     assert written(logs, 3) == [b"1", b"2", b"3"]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fogline import settings
 from fogline.agent.jobs import job_folder, job_reader, make_job, read_log
 from fogline.agent.rejects import RejectMover
-from fogline.agent.starts import load_starts
+from fogline.agent.starts import life_name, life_number, load_starts
 from fogline.errors import FoglineError
 from fogline.log import SiteLog, set_position
 from fogline.log.counting import RecordCounter
@@ -24,7 +24,8 @@ from fogline.plan.rules import optimise
 if TYPE_CHECKING:
     from fogline.spark.session import Session
 
-Append = Callable[[str, int, Sequence[bytes]], None]
+Append = Callable[[int, str, int, Sequence[bytes]], None]
+"""By which life of a job, into which log, with which epoch, what."""
 
 
 class SparkJob(Protocol):
@@ -167,11 +168,11 @@ def _query_job(place: Workplace, assignment: Assignment, work: Query, folder: Pa
     spec = JobSpec(
         name=assignment.job,
         plan=plan,
-        computation=assignment.computation,
+        life=life_name(folder, assignment),
         folder=folder,
         logs=place.logs.root,
         log_folder=place.logs.folder,
-        append=place.append,
+        append=partial(place.append, life_number(folder, assignment)),
         functions=spark_functions(loaded.functions),
         trigger_ms=place.trigger_ms,
         reads=tuple(read_log(read) for read in assignment.reads),
@@ -196,7 +197,7 @@ def _code_job(
         input=assignment.input,
         reads=tuple(read_log(place_) for place_ in assignment.reads),
         folder=folder,
-        computation=assignment.computation,
+        life=life_name(folder, assignment),
         logs=place.logs.root,
         log_folder=place.logs.folder,
         starts=load_starts(folder, assignment),
