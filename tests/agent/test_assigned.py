@@ -265,6 +265,92 @@ def test_a_removed_job_sends_what_it_has_before_it_is_forgotten(
     jobs.check([job()])
 
 
+@pytest.fixture
+def owing(jobs: SiteJobs, logs: SiteLog) -> int:
+    """A job is removed and has stopped; one of two records is sent. The end of its log."""
+    jobs.install([job()])
+    sent = fill(logs, "out/j", b"1")
+    end = fill(logs, "out/j", b"2")
+    set_position(logs.folder("out/j"), route_reader("j", 0), sent)
+    jobs.remove(["j"], revision=2)
+    assert not jobs.release_drained(stopped=2, revision=3)
+    return end
+
+
+def test_what_a_removed_job_owes_survives_a_restart(
+    tmp_path: Path, owing: int, logs: SiteLog
+) -> None:
+    jobs = SiteJobs(SiteConfig("s", tmp_path), tmp_path, logs)
+    assert jobs.current() == []
+    assert [(j.name, j.running) for j in jobs.all()] == [("j", False)]
+    assert subscriptions(jobs.all()) == []
+    assert not jobs.release_drained(stopped=1, revision=2)
+    set_position(logs.folder("out/j"), route_reader("j", 0), owing)
+    assert jobs.release_drained(stopped=1, revision=2)
+    jobs.clean_up(told=2)
+    assert not logs.folder("out/j").exists()
+    assert not job_folder(tmp_path, "j").exists()
+    assert SiteJobs(SiteConfig("s", tmp_path), tmp_path, logs).all() == []
+
+
+def test_a_removal_that_was_cut_off_has_not_happened(
+    tmp_path: Path, jobs: SiteJobs, logs: SiteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs.install([job()])
+    monkeypatch.setattr(Assignments, "remove", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        jobs.remove(["j"], revision=2)
+    again = SiteJobs(SiteConfig("s", tmp_path), tmp_path, logs)
+    assert [(j.name, j.running) for j in again.all()] == [("j", True)]
+
+
+def test_a_job_that_comes_back_sends_what_is_owed_and_computes_anew(
+    tmp_path: Path, jobs: SiteJobs, owing: int, logs: SiteLog
+) -> None:
+    end = fill(logs, "in", b"not for anybody")
+    jobs.check([job()])
+    jobs.install([job()], revision=4)
+    assert [(j.name, j.running) for j in jobs.all()] == [("j", True)]
+    folder = job_folder(tmp_path, "j")
+    assert load_starts(folder, job()) == {"in": end}
+    assert life_number(folder, job()) == 1
+    assert (get_position(logs.folder("out/j"), route_reader("j", 0)) or 0) < owing
+    again = SiteJobs(SiteConfig("s", tmp_path), tmp_path, logs)
+    assert [(j.name, j.running) for j in again.all()] == [("j", True)]
+
+
+def test_what_is_owed_is_not_sent_elsewhere(
+    jobs: SiteJobs, owing: int, logs: SiteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = job(routes=(Route("log", "elsewhere"),))
+    for _ in range(2):
+        with pytest.raises(UsageError, match="still ending"):
+            jobs.check([elsewhere])
+        assert not jobs.release_drained(stopped=2, revision=3)
+    monkeypatch.setattr("fogline.agent.site_jobs._PATIENT_SECONDS", -1.0)
+    with pytest.raises(UsageError, match="still ending"):
+        jobs.check([elsewhere])
+    assert jobs.release_drained(stopped=2, revision=3)
+    jobs.clean_up(told=3)
+    jobs.check([elsewhere])
+    assert not logs.folder("out/j").exists()
+
+
+def test_a_removed_forwarder_sends_what_came_before(jobs: SiteJobs, logs: SiteLog) -> None:
+    passing = job("f", Steps(()), reads=(Place("raw"),), routes=(Route("publish", "x"),))
+    jobs.install([passing])
+    end = fill(logs, "raw", b"1")
+    set_position(logs.folder("raw"), route_reader("f", 0), 0)
+    jobs.remove(["f"], revision=2)
+    fill(logs, "raw", b"for others")
+    assert not jobs.release_drained(stopped=2, revision=3)
+    set_position(logs.folder("raw"), route_reader("f", 0), end)
+    assert jobs.release_drained(stopped=2, revision=3)
+    jobs.clean_up(told=3)
+    assert get_position(logs.folder("raw"), route_reader("f", 0)) is None
+    assert logs.folder("raw").exists()
+
+
 def test_a_route_that_is_no_more_keeps_no_records(jobs: SiteJobs, logs: SiteLog) -> None:
     two = job(routes=(Route("log", "a"), Route("publish", "b")))
     jobs.install([two])

@@ -141,6 +141,8 @@ def subscriptions(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:
 
 
 def _wanted(job: AgentJob) -> Iterator[dict[str, Any]]:
+    if job.ending:
+        return
     for stream in job.streams():
         if stream.provider == MQTT:
             broker = str(stream.parameter("broker") or "")
