@@ -387,6 +387,15 @@ def test_chains_at_a_site_are_copies_and_the_rest_are_routes(jobs: SiteJobs) -> 
     assert [s["deduplicate"] for s in subscriptions(told) if s["log"] == "t"] == [True]
 
 
+def test_a_stopped_forwarder_sends_nothing(jobs: SiteJobs) -> None:
+    passing = job("f", Steps(()), reads=(Place("raw"),), routes=(Route("publish", "x"),))
+    jobs.install([passing])
+    assert len(routes(jobs.all())) == 1
+    jobs.install([replace(passing, running=False)])
+    assert routes(jobs.all()) == []
+    assert [s["log"] for s in subscriptions(jobs.all())] == ["raw"]
+
+
 def test_records_are_counted_without_reading_them(tmp_path: Path, logs: SiteLog) -> None:
     note = tmp_path / "note"
     counter = RecordCounter(logs.folder("c"), note)

@@ -183,6 +183,8 @@ class SiteJobs:
     def _drained(self, ending: _Ending) -> bool:
         if ending.given_up or ending.age > self._longest:
             return True
+        if not ending.job.computes and not ending.job.assignment.running:
+            return True
         readers = [
             route_reader(ending.job.name, i) for i in range(len(ending.job.assignment.routes))
         ]
