@@ -98,12 +98,15 @@ class EngineJob:
 
     def _tell(self, status: JobStatus) -> None:
         """Keeps it, and says in the engine's log what is new about it."""
-        said = [(q.name, q.state, q.problem) for q in status.queries]
-        if said != [(q.name, q.state, q.problem) for q in self.status.queries]:
-            for name, state, problem in said:
+        said = [(q.name, q.state, q.problem, q.detail) for q in status.queries]
+        if said != [(q.name, q.state, q.problem, q.detail) for q in self.status.queries]:
+            for name, state, problem, detail in said:
                 at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-                text = f"{at} job {status.name}: {name} {state}"
-                print(f"{text}: {problem}" if problem else text, file=sys.stderr, flush=True)
+                head = f"{at} job {status.name}:"
+                text = f"{head} {name} {state}"
+                lines = [f"{text}: {problem}" if problem else text]
+                lines += [f"{head}   {line}" for line in detail.splitlines()]
+                print("\n".join(lines), file=sys.stderr, flush=True)
         self.status = status
 
     def _keep_running(self) -> None:
