@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ from fogline.agent.config import SiteConfig
 from fogline.agent.jobs import copies, job_folder, job_reader, route_reader, routes, subscriptions
 from fogline.agent.packages import Packages
 from fogline.agent.site_jobs import SiteJobs
-from fogline.agent.starts import load_starts
+from fogline.agent.starts import life_name, life_number, load_starts
 from fogline.errors import DataError, FoglineError, UsageError
 from fogline.log import SiteLog, get_position, set_position
 from fogline.log.counting import RecordCounter
 from fogline.model.jobs import Assignment, Code, Place, Query, Route, Steps
+from fogline.spark.checkpoints import note_logs
 
 CODE = Code("job:run", "0" * 64, "job.py")
 QUERY = (
@@ -153,6 +156,56 @@ def test_a_changed_computation_goes_on_where_the_old_one_was(
     assert load_starts(job_folder(tmp_path, "j"), changed) == {"in": done}
 
 
+def test_no_computation_goes_on_with_what_it_left_before_another(
+    tmp_path: Path, jobs: SiteJobs, logs: SiteLog
+) -> None:
+    first, second = job(), job(work=replace(CODE, package="1" * 64))
+    folder = job_folder(tmp_path, "j")
+    jobs.install([first])
+    done = done_by(folder, first, fill(logs, "in", b"1"))
+    jobs.install([second])
+    assert load_starts(folder, second) == {"in": done}
+    jobs.install([first])
+    jobs.install([second])
+    jobs.install([first])
+    assert load_starts(folder, first) == {"in": done}
+    done_by(folder, first, done_later := fill(logs, "in", b"2"))
+    jobs.install([second])
+    assert load_starts(folder, second) == {"in": done_later}
+    names = {life_name(folder, second)}
+    jobs.install([first])
+    names.add(life_name(folder, first))
+    jobs.install([second])
+    names.add(life_name(folder, second))
+    assert len(names) == 3
+    assert life_number(folder, second) == 7
+    assert load_starts(folder, second) == {"in": done_later}
+
+
+def test_a_topic_that_was_not_read_meanwhile_begins_anew(
+    tmp_path: Path, jobs: SiteJobs, logs: SiteLog
+) -> None:
+    both, one = job(reads=(Place("in"), Place("b"))), job()
+    fill(logs, "b", b"old")
+    jobs.install([both])
+    jobs.install([one])
+    end = fill(logs, "b", b"not for it")
+    jobs.install([both])
+    assert load_starts(job_folder(tmp_path, "j"), both) == {"in": 0, "b": end}
+
+
+def done_by(folder: Path, assignment: Assignment, position: int) -> int:
+    """Spark has done a batch up to there, as its checkpoint tells."""
+    checkpoint = folder / "checkpoints" / life_name(folder, assignment) / "code"
+    note_logs(checkpoint, ["in"])
+    for kind in ("offsets", "commits"):
+        (checkpoint / kind).mkdir(parents=True)
+    offset = json.dumps({"files": {"log": position}})
+    (checkpoint / "offsets" / "0").write_text(f"v1\n{{}}\n{offset}", encoding="utf-8")
+    (checkpoint / "commits" / "0").write_text("v1\n{}", encoding="utf-8")
+    return position
+
+
 # ── what is refused ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -212,6 +265,92 @@ def test_a_removed_job_sends_what_it_has_before_it_is_forgotten(
     jobs.check([job()])
 
 
+@pytest.fixture
+def owing(jobs: SiteJobs, logs: SiteLog) -> int:
+    """A job is removed and has stopped; one of two records is sent. The end of its log."""
+    jobs.install([job()])
+    sent = fill(logs, "out/j", b"1")
+    end = fill(logs, "out/j", b"2")
+    set_position(logs.folder("out/j"), route_reader("j", 0), sent)
+    jobs.remove(["j"], revision=2)
+    assert not jobs.release_drained(stopped=2, revision=3)
+    return end
+
+
+def test_what_a_removed_job_owes_survives_a_restart(
+    tmp_path: Path, owing: int, logs: SiteLog
+) -> None:
+    jobs = SiteJobs(SiteConfig("s", tmp_path), tmp_path, logs)
+    assert jobs.current() == []
+    assert [(j.name, j.running) for j in jobs.all()] == [("j", False)]
+    assert subscriptions(jobs.all()) == []
+    assert not jobs.release_drained(stopped=1, revision=2)
+    set_position(logs.folder("out/j"), route_reader("j", 0), owing)
+    assert jobs.release_drained(stopped=1, revision=2)
+    jobs.clean_up(told=2)
+    assert not logs.folder("out/j").exists()
+    assert not job_folder(tmp_path, "j").exists()
+    assert SiteJobs(SiteConfig("s", tmp_path), tmp_path, logs).all() == []
+
+
+def test_a_removal_that_was_cut_off_has_not_happened(
+    tmp_path: Path, jobs: SiteJobs, logs: SiteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs.install([job()])
+    monkeypatch.setattr(Assignments, "remove", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        jobs.remove(["j"], revision=2)
+    again = SiteJobs(SiteConfig("s", tmp_path), tmp_path, logs)
+    assert [(j.name, j.running) for j in again.all()] == [("j", True)]
+
+
+def test_a_job_that_comes_back_sends_what_is_owed_and_computes_anew(
+    tmp_path: Path, jobs: SiteJobs, owing: int, logs: SiteLog
+) -> None:
+    end = fill(logs, "in", b"not for anybody")
+    jobs.check([job()])
+    jobs.install([job()], revision=4)
+    assert [(j.name, j.running) for j in jobs.all()] == [("j", True)]
+    folder = job_folder(tmp_path, "j")
+    assert load_starts(folder, job()) == {"in": end}
+    assert life_number(folder, job()) == 1
+    assert (get_position(logs.folder("out/j"), route_reader("j", 0)) or 0) < owing
+    again = SiteJobs(SiteConfig("s", tmp_path), tmp_path, logs)
+    assert [(j.name, j.running) for j in again.all()] == [("j", True)]
+
+
+def test_what_is_owed_is_not_sent_elsewhere(
+    jobs: SiteJobs, owing: int, logs: SiteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = job(routes=(Route("log", "elsewhere"),))
+    for _ in range(2):
+        with pytest.raises(UsageError, match="still ending"):
+            jobs.check([elsewhere])
+        assert not jobs.release_drained(stopped=2, revision=3)
+    monkeypatch.setattr("fogline.agent.site_jobs._PATIENT_SECONDS", -1.0)
+    with pytest.raises(UsageError, match="still ending"):
+        jobs.check([elsewhere])
+    assert jobs.release_drained(stopped=2, revision=3)
+    jobs.clean_up(told=3)
+    jobs.check([elsewhere])
+    assert not logs.folder("out/j").exists()
+
+
+def test_a_removed_forwarder_sends_what_came_before(jobs: SiteJobs, logs: SiteLog) -> None:
+    passing = job("f", Steps(()), reads=(Place("raw"),), routes=(Route("publish", "x"),))
+    jobs.install([passing])
+    end = fill(logs, "raw", b"1")
+    set_position(logs.folder("raw"), route_reader("f", 0), 0)
+    jobs.remove(["f"], revision=2)
+    fill(logs, "raw", b"for others")
+    assert not jobs.release_drained(stopped=2, revision=3)
+    set_position(logs.folder("raw"), route_reader("f", 0), end)
+    assert jobs.release_drained(stopped=2, revision=3)
+    jobs.clean_up(told=3)
+    assert get_position(logs.folder("raw"), route_reader("f", 0)) is None
+    assert logs.folder("raw").exists()
+
+
 def test_a_route_that_is_no_more_keeps_no_records(jobs: SiteJobs, logs: SiteLog) -> None:
     two = job(routes=(Route("log", "a"), Route("publish", "b")))
     jobs.install([two])
@@ -246,6 +385,15 @@ def test_chains_at_a_site_are_copies_and_the_rest_are_routes(jobs: SiteJobs) -> 
     ]
     assert sorted(s["log"] for s in subscriptions(told)) == ["in", "raw/#", "t"]
     assert [s["deduplicate"] for s in subscriptions(told) if s["log"] == "t"] == [True]
+
+
+def test_a_stopped_forwarder_sends_nothing(jobs: SiteJobs) -> None:
+    passing = job("f", Steps(()), reads=(Place("raw"),), routes=(Route("publish", "x"),))
+    jobs.install([passing])
+    assert len(routes(jobs.all())) == 1
+    jobs.install([replace(passing, running=False)])
+    assert routes(jobs.all()) == []
+    assert [s["log"] for s in subscriptions(jobs.all())] == ["raw"]
 
 
 def test_records_are_counted_without_reading_them(tmp_path: Path, logs: SiteLog) -> None:

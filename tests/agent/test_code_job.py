@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+import sys
 import zipfile
 from collections.abc import Iterator
 from functools import partial
@@ -15,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from fogline.errors import UsageError
 from fogline.log import SiteLog
+from fogline.spark.checkpoints import committed
 from fogline.spark.code_job import CodeJob, CodeSpec, source_options
 from fogline.spark.user_code import load_function
 from tests.agent.kit import payloads
@@ -61,8 +64,9 @@ def started(tmp_path: Path, logs: SiteLog, spark: SparkSession) -> Iterator[Any]
             parameters=more.get("parameters", {}),
             input=more.get("input", {}),
             reads=more.get("reads", ("t",)),
+            starts=more.get("starts", {}),
             folder=tmp_path / "job",
-            computation="c1",
+            life=more.get("life", "c1"),
             logs=logs.root,
             log_folder=logs.folder,
             trigger_ms=50,
@@ -123,6 +127,22 @@ def test_it_goes_on_where_it_was(logs: SiteLog, started: Any) -> None:
     assert written(logs, 3) == [b"1", b"2", b"3"]
 
 
+def test_other_code_goes_on_behind_what_was_done(
+    tmp_path: Path, logs: SiteLog, started: Any
+) -> None:
+    fill(logs, "t", [b"1", b"2"])
+    first = started(PASS)
+    written(logs, 2)
+    wait_for(lambda: committed(tmp_path / "job/checkpoints/c1"), 60, "committed batch")
+    first.stop()
+    done = committed(tmp_path / "job/checkpoints/c1")
+    with logs.reader("t") as reader:
+        assert done == {"t": reader.committed()}
+    fill(logs, "t", [b"3"])
+    started(PASS, life="c2", starts=done)
+    assert written(logs, 3) == [b"1", b"2", b"3"]
+
+
 def test_several_topics_are_one_stream(logs: SiteLog, started: Any) -> None:
     fill(logs, "a", [b"1"])
     fill(logs, "b", [b"2"])
@@ -167,6 +187,62 @@ def test_a_wheel_with_modules_of_its_own(tmp_path: Path) -> None:
         wheel.writestr("roads/jobs.py", "def run(r):\n    return 'newer'\n")
     function = load_function(other, "roads-1.1-py3-none-any.whl", "b" * 64, "roads.jobs:run")
     assert function(None) == "newer"
+
+
+def roads(folder: Path, version: int) -> tuple[Path, str, str, str]:
+    """A wheel whose results, of the function and of what it runs in workers, tell its version."""
+    path = folder / (f"{version:x}" * 64)
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr("roads/__init__.py", "")
+        wheel.writestr("roads/late.py", f"VERSION = {version}\n")
+        wheel.writestr("roads/tools.py", f"def mark(x):\n    return f'{version} {{x}}'\n")
+        wheel.writestr("marks.py", f"import roads.tools\nMARK = 'v{version}'\n")
+        wheel.writestr("roads/jobs.py", ROADS)
+    return path, f"roads-{version}.0-py3-none-any.whl", path.name, "roads.jobs:run"
+
+
+ROADS = """
+from pyspark.sql import functions as F
+import marks
+import roads.tools
+
+
+def run(frame):
+    from roads.late import VERSION
+
+    udf = F.udf(lambda x: f"{marks.MARK} {roads.tools.mark(x)}")
+    return frame.select(udf("id").alias("said"), F.lit(VERSION).alias("version"))
+"""
+
+
+def test_two_versions_of_a_wheel_do_not_meet(tmp_path: Path, spark: SparkSession) -> None:
+    wheels = {version: roads(tmp_path, version) for version in (1, 2)}
+
+    def said(version: int) -> list[Any]:
+        frame = load_function(*wheels[version])(spark.range(1, 2))
+        return [tuple(row) for row in frame.collect()]
+
+    for version in (1, 2, 1, 2, 2, 1):
+        assert said(version) == [(f"v{version} {version} 1", version)]
+    assert not any(name.partition(".")[0] in ("roads", "marks") for name in sys.modules)
+
+
+def test_a_wheel_that_was_half_unpacked_is_unpacked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def half(archive: zipfile.ZipFile, folder: Path) -> None:
+        archive.extract("roads/__init__.py", folder)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(zipfile.ZipFile, "extractall", half)
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
+        with pytest.raises(UsageError):
+            load_function(*roads(tmp_path, 3))
+    assert callable(load_function(*roads(tmp_path, 3)))
 
 
 def test_an_archive_that_leads_out_of_its_folder_is_refused(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
-from fogline.agent.config import read_config
+from fogline.agent.config import SiteConfig, read_config
+from fogline.agent.manager import Manager
 from fogline.errors import FoglineError, UsageError
 
 
@@ -126,3 +129,17 @@ store:
 def test_what_is_wrong_about_the_store(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         read_config(write(tmp_path, f"site: a\nstore: {text}\n"))
+
+
+def test_the_address_that_compositions_name_can_be_told(tmp_path: Path) -> None:
+    site = MagicMock()
+    site.config = SiteConfig("s", tmp_path, announce_http="http://north.example:7490")
+    site.config = replace(site.config, control=replace(site.config.control, url="mqtt://c:1"))
+    site.http_address, site.store_address, site.broker.address = (
+        "http://127.0.0.1:1",
+        "",
+        "mqtt://b",
+    )
+    assert Manager(site).describe().address == "http://north.example:7490"
+    site.config = replace(site.config, announce_http="")
+    assert Manager(site).describe().address == "http://127.0.0.1:1"

@@ -49,7 +49,7 @@ def start(spark: SparkSession, site: SiteLog, tmp_path: Path) -> Iterator[Callab
     def run(text: str) -> SiteJob:
         plan, _ = optimise(plan_text(STREAM + text))
         spec = JobSpec(
-            name="job", plan=plan, computation=f"{zlib.crc32(text.encode()):x}",
+            name="job", plan=plan, life=f"{zlib.crc32(text.encode()):x}",
             folder=tmp_path / "job", logs=site.root,
             log_folder=site.folder, append=lambda *_: None, live_ms=5000,
         )  # fmt: skip

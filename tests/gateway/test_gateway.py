@@ -176,11 +176,38 @@ def test_removing_forgets(
     gateway.remove(["j", "unknown"])
     gateway.settle()
     assert [o.job for o in gateway.observed()] == ["k"]
-    assert not list((tmp_path / "g").rglob("*out%2Fj*"))
+    wait_for(lambda: not list((tmp_path / "g").rglob("*out%2Fj*")))
     with pytest.raises(DataError):
         gateway.said("j")
     install(gateway, [told(site)])
     assert {o.job: o.records_in for o in gateway.observed()}["j"] == 0
+
+
+def test_a_removed_job_forwards_what_it_took(
+    make: Make, devices: tuple[str, Broker], site: Site, tmp_path: Path
+) -> None:
+    gateway = make()
+    install(gateway, [told(site)])
+    hub(site.name).stop()
+    send(devices[1], 0, 600)
+    wait_for(lambda: gateway.observed()[0].records_out == 600)
+    gateway.remove(["j"])
+    gateway.settle()
+    assert gateway.observed() == []
+    gateway.stop()
+    gateway = make()
+    assert gateway.observed() == []
+    with pytest.raises(DataError, match="still ending"):
+        gateway.install([told(Site())])
+    send(devices[1], 600, 700)
+    hub(site.name).start()
+    wait_for(lambda: len(xs(site)) >= 600)
+    wait_for(lambda: not list((tmp_path / "g").rglob("*out%2Fj*")))
+    assert xs(site) == list(range(600))
+    install(gateway, [told(site)])
+    send(devices[1], 700, 710)
+    wait_for(lambda: len(xs(site)) >= 610)
+    assert xs(site)[600:] == list(range(700, 710))
 
 
 def test_open_windows_are_flushed(make: Make, devices: tuple[str, Broker], site: Site) -> None:

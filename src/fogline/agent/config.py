@@ -88,6 +88,8 @@ class SiteConfig:
     longitude: float | None = within(-180, 180, None)
     announce: str = ""
     """The broker's address as other sites reach it; else the one that devices get."""
+    announce_http: str = ""
+    """The address http://host:port at which compositions name it; else the one on loopback."""
     cores: int = 0
     memory_mb: int = 0
     """What it tells about its resources; 0: those of the machine."""

@@ -31,7 +31,7 @@ _STARTING_EACH, _STARTING_LONGEST = 0.01, 0.1
 _STARTING_PARTS = 10
 _STARTING = "starting"
 _ADAPTIVE_SOURCE = 2
-"""The one who writes logs from this process; any number but 0 will do."""
+"""The first life of a job that writes logs from this process: each counts its epochs anew."""
 
 
 def main() -> None:
@@ -137,12 +137,13 @@ class Engine:
         ]
         tell({"state": state, "revision": self._config["revision"], "jobs": jobs})
 
-    def _append(self, log: str, epoch: int, records: Sequence[bytes]) -> None:
+    def _append(self, life: int, log: str, epoch: int, records: Sequence[bytes]) -> None:
+        source = _ADAPTIVE_SOURCE + life
         if log not in self._writers:
             self._writers[log] = self._logs.writer(log)
         writer = self._writers[log]
-        if writer.last_epoch(_ADAPTIVE_SOURCE) < epoch:
-            writer.append([(log, record) for record in records], _ADAPTIVE_SOURCE, epoch)
+        if writer.last_epoch(source) < epoch:
+            writer.append([(log, record) for record in records], source, epoch)
             writer.commit()
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fogline import settings
 from fogline.agent.jobs import job_folder, job_reader, make_job, read_log
 from fogline.agent.rejects import RejectMover
-from fogline.agent.starts import load_starts
+from fogline.agent.starts import life_name, life_number, load_starts
 from fogline.errors import FoglineError
 from fogline.log import SiteLog, set_position
 from fogline.log.counting import RecordCounter
@@ -24,7 +24,8 @@ from fogline.plan.rules import optimise
 if TYPE_CHECKING:
     from fogline.spark.session import Session
 
-Append = Callable[[str, int, Sequence[bytes]], None]
+Append = Callable[[int, str, int, Sequence[bytes]], None]
+"""By which life of a job, into which log, with which epoch, what."""
 
 
 class SparkJob(Protocol):
@@ -97,12 +98,15 @@ class EngineJob:
 
     def _tell(self, status: JobStatus) -> None:
         """Keeps it, and says in the engine's log what is new about it."""
-        said = [(q.name, q.state, q.problem) for q in status.queries]
-        if said != [(q.name, q.state, q.problem) for q in self.status.queries]:
-            for name, state, problem in said:
+        said = [(q.name, q.state, q.problem, q.detail) for q in status.queries]
+        if said != [(q.name, q.state, q.problem, q.detail) for q in self.status.queries]:
+            for name, state, problem, detail in said:
                 at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-                text = f"{at} job {status.name}: {name} {state}"
-                print(f"{text}: {problem}" if problem else text, file=sys.stderr, flush=True)
+                head = f"{at} job {status.name}:"
+                text = f"{head} {name} {state}"
+                lines = [f"{text}: {problem}" if problem else text]
+                lines += [f"{head}   {line}" for line in detail.splitlines()]
+                print("\n".join(lines), file=sys.stderr, flush=True)
         self.status = status
 
     def _keep_running(self) -> None:
@@ -167,11 +171,11 @@ def _query_job(place: Workplace, assignment: Assignment, work: Query, folder: Pa
     spec = JobSpec(
         name=assignment.job,
         plan=plan,
-        computation=assignment.computation,
+        life=life_name(folder, assignment),
         folder=folder,
         logs=place.logs.root,
         log_folder=place.logs.folder,
-        append=place.append,
+        append=partial(place.append, life_number(folder, assignment)),
         functions=spark_functions(loaded.functions),
         trigger_ms=place.trigger_ms,
         reads=tuple(read_log(read) for read in assignment.reads),
@@ -196,7 +200,7 @@ def _code_job(
         input=assignment.input,
         reads=tuple(read_log(place_) for place_ in assignment.reads),
         folder=folder,
-        computation=assignment.computation,
+        life=life_name(folder, assignment),
         logs=place.logs.root,
         log_folder=place.logs.folder,
         starts=load_starts(folder, assignment),

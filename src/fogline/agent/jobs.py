@@ -141,6 +141,8 @@ def subscriptions(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:
 
 
 def _wanted(job: AgentJob) -> Iterator[dict[str, Any]]:
+    if job.ending:
+        return
     for stream in job.streams():
         if stream.provider == MQTT:
             broker = str(stream.parameter("broker") or "")
@@ -185,6 +187,8 @@ def routes(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:
 
 def _routes(jobs: Iterable[AgentJob]) -> Iterator[dict[str, Any]]:
     for job in jobs:
+        if not job.computes and not job.assignment.running:
+            continue  # its routes are all it does
         for index, route in enumerate(job.assignment.routes):
             for log in job.results():
                 yield {

@@ -103,7 +103,7 @@ class Manager:
             name=config.site,
             kind=SITE,
             broker=config.announce or self._site.broker.address,
-            address=self._site.http_address,
+            address=config.announce_http or self._site.http_address,
             store=config.store.announce or self._store,
             engine=config.engine,
             cores=config.cores or os.cpu_count() or 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from pathlib import Path
 from fogline import settings
 from fogline.agent.assignments import Assignments
 from fogline.agent.config import SiteConfig
+from fogline.agent.endings import Owed, load_endings, store_endings
 from fogline.agent.jobs import AgentJob, job_folder, job_reader, make_job, route_reader
 from fogline.agent.starts import note_starts
 from fogline.errors import FoglineError, UsageError
@@ -19,18 +21,25 @@ from fogline.model.jobs import Assignment, Query
 from fogline.model.nodes import NO_ENGINE
 from fogline.plan.query_file import read_text
 
-_DRAIN_SECONDS = 60.0
+_PATIENT_SECONDS = 60.0
+"""So long a job of the same name that sends elsewhere waits for what the removed one owes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
     """A job on its way out. First its records are carried off, then its processes are told to let
-    go of it (`released` is that revision), then everything it kept is removed."""
+    go of it (`released` is that revision), then everything it kept is removed. It is on disk: after
+    a restart it goes on."""
 
     job: AgentJob
-    since: float
-    revision: int
+    owed: Owed
+    revision: int = 0
     released: int | None = None
+    given_up: bool = False
+
+    @property
+    def age(self) -> float:
+        return time.time() - self.owed.since
 
 
 class SiteJobs:
@@ -47,7 +56,10 @@ class SiteJobs:
         self._jobs = dict(self._local)
         for assignment in self._assigned.all().values():
             self._take(assignment)
-        self._ending: dict[str, _Ending] = {}
+        self._longest = config.retention.hours * 3600
+        self._stopped = 0
+        """The revision that the engine has made so."""
+        self._ending = self._load_endings()
         self._left: list[tuple[int, str, str]] = []
         """Readers of routes that are no more, as (revision, log, reader)."""
 
@@ -73,21 +85,36 @@ class SiteJobs:
         for assignment in assignments:
             if assignment.job in self._local:
                 raise UsageError(f"{assignment.job} is a job of the site's own configuration")
-            if assignment.job in self._ending:
-                raise UsageError(f"job {assignment.job} is still ending", "try again in a moment")
-            _made(assignment, self._engine)
+            job = _made(assignment, self._engine)
+            if job.name in self._ending and not self._may_follow(job):
+                raise UsageError(f"job {job.name} is still ending", "try again in a moment")
+
+    def _may_follow(self, new: AgentJob) -> bool:
+        """Whether it can take the place of the job that ends under this name: its records go where
+        those go that are still owed. Another one waits, but not for ever."""
+        ending = self._ending[new.name]
+        if ending.released is not None:
+            return False
+        old = ending.job
+        if old.assignment.routes == new.assignment.routes and old.results() == new.results():
+            return ending.revision <= self._stopped
+        if ending.age > _PATIENT_SECONDS:
+            self._ending[new.name] = replace(ending, given_up=True)
+        return False
 
     def install(self, assignments: Iterable[Assignment], revision: int = 0) -> bool:
         """Whether anything changed; `revision` is the one in which it will have."""
         given = list(assignments)
         for assignment in given:
             job = _made(assignment, self._engine)
-            note_starts(job_folder(self._folder, job.name), job, self._logs)
+            anew = job.name in self._ending
+            note_starts(job_folder(self._folder, job.name), job, self._logs, anew)
             self._note_left(job, revision)
         changed = self._assigned.install(given)
         for assignment in given:
             if assignment.job in changed:
                 self._take(assignment)
+        self._forget_endings(a.job for a in given)
         return bool(changed)
 
     def _note_left(self, new: AgentJob, revision: int) -> None:
@@ -103,19 +130,47 @@ class SiteJobs:
         ]
 
     def remove(self, names: Iterable[str], revision: int) -> bool:
+        names = list(names)
+        known = self._assigned.all()
+        ended = [self._jobs[n] for n in names if n in known and n in self._jobs]
+        for job in (replace(job, ending=True) for job in ended):
+            self._ending[job.name] = _Ending(job, self._owed(job), revision)
+        if ended:
+            self._store_endings()
         gone = self._assigned.remove(names)
         for assignment in gone:
             self.problems.pop(assignment.job, None)
-            job = self._jobs.pop(assignment.job, None)
-            if job is not None:
-                ended = replace(job, ending=True)
-                self._ending[job.name] = _Ending(ended, time.monotonic(), revision)
+            self._jobs.pop(assignment.job, None)
         return bool(gone)
 
     # ── endings ────────────────────────────────────────────────────────────────────────────────
 
+    def _owed(self, job: AgentJob) -> Owed:
+        shared = [] if job.computes else job.results()
+        return Owed(job.assignment, time.time(), {log: self._end_of(log) for log in shared})
+
+    def _load_endings(self) -> dict[str, _Ending]:
+        """Those of the last run; one that was not confirmed as removed is none."""
+        found = {}
+        for owed in load_endings(self._folder):
+            name = owed.assignment.job
+            if name not in self._jobs and name not in self.problems:
+                with contextlib.suppress(FoglineError):
+                    made = make_job(owed.assignment, settings.load())
+                    found[name] = _Ending(replace(made, ending=True), owed)
+        return found
+
+    def _store_endings(self) -> None:
+        store_endings(self._folder, (ending.owed for ending in self._ending.values()))
+
+    def _forget_endings(self, names: Iterable[str]) -> None:
+        gone = [name for name in names if self._ending.pop(name, None) is not None]
+        if gone:
+            self._store_endings()
+
     def release_drained(self, stopped: int, revision: int) -> bool:
         """Lets go of jobs that have stopped (by revision `stopped`) and sent everything."""
+        self._stopped = stopped
         drained = [
             e
             for e in self._ending.values()
@@ -126,7 +181,9 @@ class SiteJobs:
         return bool(drained)
 
     def _drained(self, ending: _Ending) -> bool:
-        if not ending.job.computes or time.monotonic() - ending.since > _DRAIN_SECONDS:
+        if ending.given_up or ending.age > self._longest:
+            return True
+        if not ending.job.computes and not ending.job.assignment.running:
             return True
         readers = [
             route_reader(ending.job.name, i) for i in range(len(ending.job.assignment.routes))
@@ -135,21 +192,27 @@ class SiteJobs:
             folder = self._logs.folder(log)
             if not folder.exists():
                 continue
-            with self._logs.reader(log) as reader:
-                end = reader.committed()
+            end = ending.owed.ends.get(log, self._end_of(log))
             if any((get_position(folder, name) or 0) < end for name in readers):
                 return False
         return True
+
+    def _end_of(self, log: str) -> int:
+        if not self._logs.folder(log).exists():
+            return 0
+        with self._logs.reader(log) as reader:
+            return reader.committed()
 
     def clean_up(self, told: int) -> None:
         """Removes what released jobs kept, once all processes are at revision `told` or later."""
         for item in [item for item in self._left if item[0] <= told]:
             self._left.remove(item)
             forget_reader(self._logs.folder(item[1]), item[2])
-        for name, ending in list(self._ending.items()):
-            if ending.released is not None and ending.released <= told:
-                self._remove(ending.job)
-                del self._ending[name]
+        released = [e for e in self._ending.values() if e.released is not None]
+        done = [ending.job for ending in released if (ending.released or 0) <= told]
+        for job in done:
+            self._remove(job)
+        self._forget_endings(job.name for job in done)
 
     def _remove(self, job: AgentJob) -> None:
         for log in job.logs():

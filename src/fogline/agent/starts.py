@@ -1,44 +1,104 @@
 """Where a job begins in the logs it reads: noted when it is assigned, until it has a checkpoint.
 
 A job that is new begins with what comes from now on, whatever the log holds of earlier days. A job
-whose computation changes goes on where the old one was.
+whose computation changes goes on behind the last batch that the old one has done. It never goes on
+with what an earlier computation left, not even with one that is the same: every change begins
+another life, with checkpoints of its own.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fogline.agent.jobs import AgentJob, job_reader
 from fogline.log import SiteLog, disk, get_position, set_position
 from fogline.model.jobs import Assignment
+from fogline.spark.checkpoints import committed
 
 
-def note_starts(folder: Path, job: AgentJob, logs: SiteLog) -> None:
-    """Before the job is told to anybody; a repetition changes nothing."""
-    path = _path(folder, job.assignment)
-    if path.exists() or not job.computes:
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A job from one change of its computation to the next."""
+
+    number: int
+    computation: str
+    starts: Mapping[str, int]
+    """For every log it reads, where the one before was known to be, or where the log ended."""
+
+    @property
+    def name(self) -> str:
+        """Of the folder with its checkpoints."""
+        return f"{self.number}-{self.computation}"
+
+
+def note_starts(folder: Path, job: AgentJob, logs: SiteLog, anew: bool = False) -> None:
+    """Before the job is told to anybody; a repetition changes nothing. `anew`: what it did before
+    is over, and it begins like one that is new."""
+    if not job.computes:
         return
-    starts = {log: _start(log, job.name, logs) for log in job.logs()}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    disk.replace(path, json.dumps(starts) + "\n")
+    lives = _load(folder)
+    computation = job.assignment.computation
+    if lives and lives[-1].computation == computation and not anew:
+        return
+    number = lives[-1].number + 1 if lives else 0
+    lives = [] if anew else lives
+    read_before = lives[-1].starts if lives else None
+    starts = {}
+    for log in job.logs():
+        goes_on = not anew and (read_before is None or log in read_before)
+        starts[log] = _start(log, job.name, logs, goes_on)
+    _store(folder, [*lives, Life(number, computation, starts)])
 
 
 def load_starts(folder: Path, assignment: Assignment) -> dict[str, int]:
     """Nothing for a job that begins with the oldest message that is kept."""
-    with contextlib.suppress(FileNotFoundError):
-        found = json.loads(_path(folder, assignment).read_text(encoding="utf-8"))
-        return {str(log): int(position) for log, position in found.items()}
-    return {}
+    lives = _current(folder, assignment)
+    return {log: _begin(folder, lives, log) for log in lives[-1].starts} if lives else {}
 
 
-def _start(log: str, job: str, logs: SiteLog) -> int:
+def life_name(folder: Path, assignment: Assignment) -> str:
+    """Under which its checkpoints are; that of no other computation of this job before it."""
+    lives = _current(folder, assignment)
+    return lives[-1].name if lives else assignment.computation
+
+
+def life_number(folder: Path, assignment: Assignment) -> int:
+    """How many lives it had before."""
+    lives = _current(folder, assignment)
+    return lives[-1].number if lives else 0
+
+
+def _current(folder: Path, assignment: Assignment) -> list[Life]:
+    lives = _load(folder)
+    return lives if lives and lives[-1].computation == assignment.computation else []
+
+
+def _begin(folder: Path, lives: Sequence[Life], log: str) -> int:
+    """Behind what the lives before the last one have done; where they have done nothing, as far as
+    any of them was known to be."""
+    *earlier, last = lives
+    begin = last.starts[log]
+    for life in reversed(earlier):
+        if log not in life.starts:
+            break
+        done = committed(folder / "checkpoints" / life.name).get(log)
+        if done is not None:
+            return max(done, begin)
+        begin = max(begin, life.starts[log])
+    return begin
+
+
+def _start(log: str, job: str, logs: SiteLog, goes_on: bool) -> int:
     folder = logs.folder(log)
     if not folder.exists():
         return 0
     known = get_position(folder, job_reader(job))
-    if known is not None:
+    if known is not None and goes_on:
         return known
     with logs.reader(log) as reader:
         end = reader.committed()
@@ -46,5 +106,26 @@ def _start(log: str, job: str, logs: SiteLog) -> int:
     return end
 
 
-def _path(folder: Path, assignment: Assignment) -> Path:
-    return folder / "starts" / f"{assignment.computation}.json"
+def _load(folder: Path) -> list[Life]:
+    with contextlib.suppress(FileNotFoundError):
+        found = json.loads(_path(folder).read_text(encoding="utf-8"))
+        return [_life(item) for item in found]
+    return []
+
+
+def _life(item: Any) -> Life:
+    starts = {str(log): int(position) for log, position in item["starts"].items()}
+    return Life(int(item["life"]), str(item["computation"]), starts)
+
+
+def _store(folder: Path, lives: Sequence[Life]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    told = [
+        {"life": life.number, "computation": life.computation, "starts": dict(life.starts)}
+        for life in lives
+    ]
+    disk.replace(_path(folder), json.dumps(told) + "\n")
+
+
+def _path(folder: Path) -> Path:
+    return folder / "lives.json"

@@ -34,6 +34,8 @@ from fogline.model.nodes import GATEWAY, Node, Observed
 _CARE_SECONDS = 0.1
 _RETENTION_SECONDS = 10.0
 _FINISH_SECONDS = 2.0
+_PATIENT_SECONDS = 60.0
+"""So long a job of the same name that sends elsewhere waits for what the removed one owes."""
 _RESUME = 0.9
 """Intake goes on when the buffer is this full."""
 
@@ -71,6 +73,8 @@ class Gateway:
         """Whether there is something for `settle` to do."""
         self._forgettable: set[str] = set()
         """Jobs that are removed, with files that are not."""
+        self._ending: dict[str, float] = {}
+        """Jobs that are removed and not done with, and since when."""
         self._care_due = self._retention_due = 0.0
 
     # ── its life ───────────────────────────────────────────────────────────────────────────────
@@ -131,19 +135,23 @@ class Gateway:
         Raises `DataError` with every problem, and then nothing has changed."""
         wanted = read_assignments(assignments)
         with self._guard:
+            self._check_endings(wanted)
             for assignment in wanted:
                 self._install(assignment)
             self._want()
             self.unsettled = True
 
     def remove(self, jobs: Any) -> None:
-        """Ends and forgets these jobs; unknown names are no error. For good after `settle`."""
+        """Ends these jobs, for good after `settle`; unknown names are no error. They take nothing
+        more, and are forgotten when what they give of what was taken is forwarded."""
         with self._guard:
             for name in names(jobs):
-                if name in self._jobs:
-                    self._end(name)
-                    self._forgettable.add(name)
-                self._ledger.drop(self.config.gateway, name)
+                if name in self._jobs and name not in self._ending:
+                    job, _ = self._jobs[name]
+                    job.end()
+                    self._ending[name] = time.monotonic()
+                    self._ledger.put(self.config.gateway, job.told)
+            self._end_what_is_done()
             self._want()
             self.unsettled = True
 
@@ -152,8 +160,7 @@ class Gateway:
         what keeps it from that; a broker that is away is told when it is back."""
         self._ledger.commit()
         with self._guard:
-            while self._forgettable:
-                self._files.forget(self._forgettable.pop())
+            self._forget_files()
             brokers = list(self._brokers)
         for _, source in brokers:
             source.settle()
@@ -174,7 +181,7 @@ class Gateway:
 
     def observed(self) -> list[Observed]:
         with self._guard:
-            return [self._observed(job, routes) for job, routes in self._jobs.values()]
+            return [self._observed(job, r) for job, r in self._jobs.values() if not job.ending]
 
     def describe(self) -> Node:
         place = self.config.location
@@ -207,23 +214,25 @@ class Gateway:
 
     def _install(self, assignment: Assignment) -> None:
         known = self._jobs.get(assignment.job)
-        if known is not None and known[0].computation == assignment.computation:
+        ending = self._ending.pop(assignment.job, None) is not None
+        if known is not None and not ending and known[0].computation == assignment.computation:
             job, routes = known
             job.update(assignment)
             routes.follow(assignment)
         else:
-            job = self._begin_anew(assignment)
+            job = self._begin_anew(assignment, goes_on=not ending)
         self._ledger.put(self.config.gateway, job.told)
 
-    def _begin_anew(self, assignment: Assignment) -> Job:
-        """A job that is new, or computes something else from where it is."""
+    def _begin_anew(self, assignment: Assignment, goes_on: bool) -> Job:
+        """A job that is new, or computes something else from where it is, or takes the place of one
+        that was removed: then it forwards what that one owes."""
         name = assignment.job
         source = self._brokers.at(assignment.reads[0].broker).input()
         begin, routes = source.committed(), None
         if name in self._jobs:
             job, routes = self._jobs.pop(name)
             job.abandon()
-            begin = job.position if job.input is source else begin
+            begin = job.position if job.input is source and goes_on else begin
             routes.follow(assignment)
         else:
             self._forgettable.discard(name)
@@ -238,12 +247,38 @@ class Gateway:
         job = Job(told, self._patterns(assignment), source, self._files)
         routes = routes or Routes(assignment, self._logs, self._connect)
         self._jobs[told.job] = (job, routes)
+        if job.ending:
+            self._ending[told.job] = time.monotonic()
         return job
+
+    def _check_endings(self, wanted: list[Assignment]) -> None:
+        """What a removed job owes is not sent elsewhere; who wants that waits, not for ever."""
+        for name, routes in ((a.job, a.routes) for a in wanted if a.job in self._ending):
+            if self._jobs[name][0].assignment.routes == routes:
+                continue
+            if time.monotonic() - self._ending[name] < _PATIENT_SECONDS:
+                raise DataError(f"job {name} is still ending", "try again in a moment")
+            self._end(name)
+
+    def _end_what_is_done(self) -> bool:
+        """Whether a job that was removed has sent everything, or is old, and so is no more."""
+        oldest = time.monotonic() - self.config.buffer.hours * 3600
+        done = []
+        for name, since in self._ending.items():
+            job, routes = self._jobs[name]
+            if (job.ended and (routes.done or not job.has_output)) or since < oldest:
+                done.append(name)
+        for name in done:
+            self._end(name)
+        return bool(done)
 
     def _end(self, name: str) -> None:
         job, routes = self._jobs.pop(name)
         job.abandon()
         routes.finish(0.0)
+        self._ending.pop(name, None)
+        self._forgettable.add(name)
+        self._ledger.drop(self.config.gateway, name)
 
     def _observed(self, job: Job, routes: Routes) -> Observed:
         told = job.observed()
@@ -252,6 +287,10 @@ class Gateway:
         if told.state == "running" and not source.has(job.patterns):
             return replace(told, state="starting", problem=source.state, more=more)
         return replace(told, more=more)
+
+    def _forget_files(self) -> None:
+        while self._forgettable:
+            self._files.forget(self._forgettable.pop())
 
     # ── topics ─────────────────────────────────────────────────────────────────────────────────
 
@@ -265,7 +304,8 @@ class Gateway:
     def _want(self) -> None:
         """What the jobs read and nothing else."""
         for address, source in self._brokers:
-            jobs = (job for job, _ in self._jobs.values() if _address(job) == address)
+            jobs = [job for job, _ in self._jobs.values() if _address(job) == address]
+            jobs = [job for job in jobs if not job.ending]
             source.want({pattern for job in jobs for pattern in job.patterns})
 
     # ── care ───────────────────────────────────────────────────────────────────────────────────
@@ -275,6 +315,9 @@ class Gateway:
         self._full = waiting >= self._limit * (_RESUME if self._full else 1)
         for _, source in self._brokers:
             source.step()
+        if self._ending and self._end_what_is_done():
+            self._ledger.commit()
+            self._forget_files()
         if now >= self._retention_due:
             self._retention_due = now + _RETENTION_SECONDS
             self._remove_old()

@@ -114,6 +114,20 @@ class Job:
         self.told = replace(self.told, assignment=assignment)
         self._version = assignment.version
 
+    def end(self) -> None:
+        """Takes nothing more than what is in its input now."""
+        self.told = replace(self.told, until=self._source.committed())
+
+    @property
+    def ending(self) -> bool:
+        return self.told.until is not None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has computed the last of what it had to."""
+        done = self.lag == 0 and self._pending is None
+        return self.ending and (done or not self.assignment.running)
+
     def flush(self) -> None:
         """What is held back is written out at the next step."""
         self._flush = True
@@ -124,7 +138,13 @@ class Job:
 
     @property
     def lag(self) -> int:
-        return max(0, self._source.committed() - self.position)
+        return max(0, self._end - self.position)
+
+    @property
+    def _end(self) -> int:
+        """Of what there is for it in its input."""
+        end = self._source.committed()
+        return end if self.told.until is None else min(end, self.told.until)
 
     @property
     def has_output(self) -> bool:
@@ -134,7 +154,7 @@ class Job:
     @property
     def needed(self) -> int:
         """From where on the input is needed after a crash."""
-        return self._saved
+        return self._source.committed() if self.ended else self._saved
 
     def step(self) -> bool:
         """Takes the next messages, if there are any; whether it did. Nothing is half done when it
@@ -144,7 +164,7 @@ class Job:
         self.problem = ""
         if self._flush:
             self._settle()
-        if not self.assignment.running or self._source.committed() <= self.position:
+        if not self.assignment.running or self.lag == 0:
             self._save_if_due(idle=True)
             return False
         if self._parameters != dict(self.assignment.parameters):
@@ -183,6 +203,8 @@ class Job:
     def _read(self) -> tuple[list[Frame], int]:
         """The next frames; what is replay and what is new never together."""
         frames, end = self._reader.frames(self.position, READ_BYTES)
+        frames = [frame for frame in frames if frame.end <= self._end]
+        end = min(end, self._end)
         replay = [frame for frame in frames if frame.end <= self._past]
         return (replay, replay[-1].end) if replay else (frames, end)
 

@@ -36,6 +36,8 @@ class Told:
     """Where in its input it began."""
     parameters: Mapping[str, Scalar] = field(default_factory=dict)
     """With which it began; those of now are in the assignment."""
+    until: int | None = None
+    """Of a job that was removed: where in its input it ends."""
 
     @property
     def job(self) -> str:
@@ -47,12 +49,14 @@ class Told:
             "life": self.life,
             "begin": self.begin,
             "parameters": dict(self.parameters),
-        }
+        } | ({} if self.until is None else {"until": self.until})
 
     @classmethod
     def from_json(cls, data: Any) -> Told:
         assignment = Assignment.from_json(data["assignment"])
-        return cls(assignment, str(data["life"]), int(data["begin"]), dict(data["parameters"]))
+        until = int(data["until"]) if "until" in data else None
+        parameters = dict(data["parameters"])
+        return cls(assignment, str(data["life"]), int(data["begin"]), parameters, until)
 
 
 class Ledger:

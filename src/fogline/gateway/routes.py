@@ -95,6 +95,11 @@ class Routes:
         """Bytes that the slowest route still has to send."""
         return max((outlet.lag for _, outlet in self._outlets), default=0)
 
+    @property
+    def done(self) -> bool:
+        """Whether everything in the log is confirmed by whom it is for."""
+        return len(self._outlets) == len(self._routes) and self.lag == 0
+
     def states(self) -> list[dict[str, object]]:
         if len(self._outlets) == len(self._routes):
             return [

@@ -80,6 +80,8 @@ class QueryStatus:
     late: int = 0
     bytes: int = 0
     lag_bytes: int = 0
+    detail: str = ""
+    """Of a problem in the user's code: the whole traceback."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from fogline.errors import UsageError
 from fogline.model.sites import JobStatus, out_log
 from fogline.plan.catalog import duration_ms
+from fogline.spark.checkpoints import note_logs
 from fogline.spark.site_query import SiteQuery
 from fogline.spark.site_session import pool_name
 from fogline.spark.user_code import Function, call
@@ -44,7 +45,8 @@ class CodeSpec:
     reads: tuple[str, ...]
     """The logs it reads."""
     folder: Path
-    computation: str
+    life: str
+    """The name of its checkpoints."""
     logs: Path
     log_folder: Callable[[str], Path]
     starts: Mapping[str, int] = field(default_factory=dict)
@@ -92,7 +94,8 @@ class CodeJob:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool_name(1))
         writer = _outgoing(records, spec.name).writeStream.format("fogline-log")
         writer = writer.option("path", str(spec.logs)).outputMode("append")
-        folder = spec.folder / "checkpoints" / spec.computation / _QUERY
+        folder = spec.folder / "checkpoints" / spec.life / _QUERY
+        note_logs(folder, spec.reads)
         writer = writer.option("checkpointLocation", str(folder))
         writer = writer.trigger(processingTime=f"{spec.trigger_ms} milliseconds")
         query: StreamingQuery = writer.queryName(spec.name).start()

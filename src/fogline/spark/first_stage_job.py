@@ -15,6 +15,7 @@ from fogline.errors import PlanError
 from fogline.model.sites import JobStatus, out_log, stream_log
 from fogline.plan.layout import Layout
 from fogline.plan.program import lower
+from fogline.spark.checkpoints import note_logs
 from fogline.spark.pane_records import pane_payloads
 from fogline.spark.site_job import JobSpec, stream_input
 from fogline.spark.site_query import SiteQuery
@@ -65,7 +66,9 @@ class FirstStageJob:
             raise PlanError("this query has no first stage of its own")
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self._spec.pool)
         writer = pane_payloads(panes).writeStream.foreachBatch(self._writer())
-        writer = writer.option("checkpointLocation", str(self._spec.checkpoints / _QUERY))
+        folder = self._spec.checkpoints / _QUERY
+        note_logs(folder, [stream_log(scan.stream) for scan in self._scans])
+        writer = writer.option("checkpointLocation", str(folder))
         writer = writer.trigger(processingTime=f"{self._spec.trigger_ms} milliseconds")
         query: StreamingQuery = writer.queryName(f"{self._spec.name}/{_QUERY}").start()
         return query

@@ -22,6 +22,7 @@ from fogline.plan.operators import Plan
 from fogline.plan.program import Program, lower
 from fogline.plan.split import split_live
 from fogline.spark.adaptive_sink import AdaptiveSink, Append
+from fogline.spark.checkpoints import note_logs
 from fogline.spark.columns import Functions, no_functions
 from fogline.spark.compile import Compiled, compile_program
 from fogline.spark.live import compile_live
@@ -41,8 +42,8 @@ class JobSpec:
 
     name: str
     plan: Plan
-    computation: str
-    """The fingerprint of what it computes from what."""
+    life: str
+    """The name of its checkpoints."""
     folder: Path
     logs: Path
     log_folder: LogFolder
@@ -61,7 +62,7 @@ class JobSpec:
 
     @property
     def checkpoints(self) -> Path:
-        return self.folder / "checkpoints" / self.computation
+        return self.folder / "checkpoints" / self.life
 
     @property
     def rejects(self) -> Path:
@@ -127,6 +128,13 @@ class SiteJob:
                     lowest[log] = min(lowest.get(log, 1 << 62), position or 0)
         return lowest
 
+    def _logs_of(self, name: str) -> list[str]:
+        """Of a query's sources, in their order."""
+        if self._spec.second:
+            return list(self._spec.reads)
+        streams = [scan.stream for scan in self._scans(name)]
+        return [stream_log(stream) if stream.in_log else "" for stream in streams]
+
     def _scans(self, name: str) -> tuple[Any, ...]:
         program = self._live if name.startswith("live") else self._steady
         return program.record_scans if name.endswith("records") else program.scans
@@ -182,6 +190,7 @@ class SiteJob:
 
     def _run(self, name: str, writer: Any, trigger: Mapping[str, str]) -> StreamingQuery:
         folder = self._spec.checkpoints / name
+        note_logs(folder, self._logs_of(name))
         context = self._spark.sparkContext
         context.setLocalProperty("spark.scheduler.pool", self._spec.pool)
         writer = writer.option("checkpointLocation", str(folder)).trigger(**trigger)

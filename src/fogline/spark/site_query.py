@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fogline.model.sites import QueryStatus
-from fogline.spark.failures import told
+from fogline.spark.failures import python_traceback, told
 from fogline.spark.session import engine_gone
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
@@ -27,7 +27,7 @@ class SiteQuery:
         self._start = start
         self._trigger_ms = trigger_ms
         self._query: StreamingQuery | None = None
-        self._problem = ""
+        self._problem = self._detail = ""
         self._pause = _FIRST_PAUSE
         self._due = 0.0
         self._started = 0.0
@@ -57,6 +57,7 @@ class SiteQuery:
 
     def _note(self, error: BaseException | None) -> None:
         self._problem = str(told(error)) if error is not None else "it was stopped"
+        self._detail = python_traceback(error) if error is not None else ""
         healthy = time.monotonic() - self._started > _HEALTHY_SECONDS
         self._pause = _FIRST_PAUSE if healthy else min(2 * self._pause, _LONGEST_PAUSE)
         self._due = time.monotonic() + self._pause
@@ -72,7 +73,7 @@ class SiteQuery:
 
     def status(self) -> QueryStatus:
         if self._query is None or not self._query.isActive:
-            return QueryStatus(self.name, "failed", self._problem)
+            return QueryStatus(self.name, "failed", self._problem, detail=self._detail)
         if not self._look():
             begun = not str(self._query.status["message"]).startswith("Initializing")
             return QueryStatus(self.name, "running" if begun else "starting", run=self._run)

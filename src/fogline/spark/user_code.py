@@ -1,18 +1,18 @@
 """The user's own PySpark: functions from packages, each under a name of its own.
 
 A package is a .py file, or a wheel or zip of modules. What it defines goes to Spark's workers by
-value, so nothing has to be installed there. A .py file is imported under the hash of its content:
-two jobs may bring different files of one name.
+value, so nothing has to be installed there. Two jobs may bring different files of one name: a .py
+file is imported under the hash of its content, and an archive's modules are seen by nobody else.
 """
 
 from __future__ import annotations
 
-import importlib
+import importlib.machinery
 import importlib.util
 import inspect
 import sys
-import zipfile
 from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,6 +21,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 
 from fogline.errors import FoglineError, UsageError
+from fogline.spark.archives import opened
 
 Function = Callable[..., DataFrame]
 
@@ -31,13 +32,13 @@ def load_function(package: Path, file: str, sha256: str, entry: str) -> Function
     try:
         if file.endswith(".py"):
             module = _from_file(package, f"fogline_job_{sha256[:16]}")
+            function = getattr(module, name, None)
         else:
-            module = _from_archive(package, module_name)
+            function = _from_archive(package, module_name, name)
     except FoglineError:
         raise
     except BaseException as error:
         raise UsageError(f"{file} raises at import: {error!r}") from error
-    function = getattr(module, name, None)
     if not callable(function):
         raise UsageError(f"{file} has no function {name!r}")
     found: Function = function
@@ -81,36 +82,17 @@ def _from_file(path: Path, name: str) -> ModuleType:
     return module
 
 
-def _from_archive(path: Path, name: str) -> ModuleType:
-    folder = path.with_name(f"{path.name}.d")
-    if not folder.exists():
-        _extract(path, folder)
-    _forget_others(folder, name.partition(".")[0])
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    importlib.invalidate_caches()
-    module = importlib.import_module(name)
-    for found in list(sys.modules.values()):
-        if str(getattr(found, "__file__", None) or "").startswith(f"{folder}/"):
-            cloudpickle.register_pickle_by_value(found)  # type: ignore[no-untyped-call]
-    return module
+def _from_archive(path: Path, module: str, name: str) -> Function | None:
+    """The function, called with the modules of its own package around it."""
+    archive = opened(path)
+    function = getattr(archive.module(module), name, None)
+    if not callable(function):
+        return None
 
+    @wraps(function)
+    def inside(*arguments: Any, **named: Any) -> DataFrame:
+        with archive.active():
+            result: DataFrame = function(*arguments, **named)
+            return result
 
-def _extract(path: Path, folder: Path) -> None:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                if name.startswith("/") or ".." in Path(name).parts:
-                    raise UsageError(f"the package holds a path that leads out of it: {name!r}")
-            archive.extractall(folder)
-    except zipfile.BadZipFile as error:
-        raise UsageError("the package is neither a .py file nor a wheel") from error
-
-
-def _forget_others(folder: Path, top: str) -> None:
-    """Modules of that name from another package, perhaps an older one of the same job."""
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == top:
-            origin = str(getattr(module, "__file__", None) or "")
-            if ".d/" in origin and not origin.startswith(f"{folder}/"):
-                del sys.modules[name]
+    return inside
