@@ -11,8 +11,8 @@ from fogline.language.limits import MAX_PROBLEMS
 
 
 class Problems:
-    """Problems found so far. `raise_any` raises once, with all of them; `add` does when there are so
-    many that nobody reads more."""
+    """Problems found so far. `raise_any` raises once, with all of them; `add` does as soon as there
+    are so many that nobody reads more."""
 
     def __init__(self, text: str) -> None:
         self._lines = text.split("\n")
