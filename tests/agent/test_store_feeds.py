@@ -53,6 +53,41 @@ def test_a_log_is_read_once_however_many_jobs_read_it() -> None:
     assert len(logs) == len(set(logs)) == 6
 
 
+def test_a_message_that_several_patterns_take_is_stored_once(tmp_path: Path) -> None:
+    config = StoreConfig(metrics=False, topics=(StoredTopic("hall/#"), StoredTopic("hall/+/temp")))
+    logs = SiteLog(tmp_path / "log", min_free_bytes=0)
+    sent = [("hall/a/temp", b'{"x": 1}'), ("hall/b/temp", b'{"x": 2}')]
+    for log in ("hall/#", "hall/+/temp"):
+        with logs.writer(log) as writer:
+            writer.append(sent)
+            writer.commit()
+    with SiteStore(tmp_path / "store") as store:
+        for feed in json.loads(json.dumps(feeds([], config))):
+            fed = FedLog(store, logs, feed)
+            assert fed.turn(0.0) == 2
+            assert fed.told["state"] == "running"
+            fed.close()
+        assert [value.value for value in everything(store)] == [1.0, 2.0]
+
+
+def test_patterns_of_other_brokers_and_of_other_topics_are_stored_apart() -> None:
+    text = """
+a = STREAM FROM mqtt(topic="hall/#");
+b = STREAM FROM mqtt(topic="hall/#", broker="mqtt://127.0.0.1:1");
+c = STREAM FROM mqtt(topic="yard/+");
+d = STREAM FROM mqtt(topic="+/x");
+i = COMPUTE AVG(x FROM (a, b, c, d), 10 s) EVERY 10 s;
+"""
+    found = {feed["log"]: feed.get("except") for feed in feeds([job(text)], QUIET)}
+    assert found.pop("insights/job/i") is None
+    assert found == {
+        "hall/#": None,
+        "127.0.0.1:1/hall/#": None,
+        "yard/+": None,
+        "+/x": ["hall/#", "yard/+"],
+    }
+
+
 def test_stages_keep_what_arises_where_they_run() -> None:
     first = {feed["log"] for feed in feeds([job(stage=FIRST)], QUIET)}
     second = {feed["log"] for feed in feeds([job(stage=SECOND)], QUIET)}

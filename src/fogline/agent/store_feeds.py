@@ -9,6 +9,7 @@ from typing import Any
 from fogline.agent import metrics
 from fogline.agent.jobs import AgentJob
 from fogline.agent.store_config import StoreConfig, StoredTopic
+from fogline.broker.topics import overlap, split_share
 from fogline.model.jobs import FIRST
 from fogline.model.sites import insight_log, stream_log
 from fogline.model.streams import INSIGHT
@@ -22,11 +23,27 @@ OWN = (
 
 
 def feeds(jobs: Iterable[AgentJob], config: StoreConfig) -> list[dict[str, Any]]:
-    """One for each log that the store reads; what is declared first about a log holds."""
+    """One for each log that the store reads; what is declared first about a log holds.
+
+    Every log has all messages of its pattern. A message that several patterns take is stored from
+    the log of the first of them: the others leave it out (`except`).
+    """
     found: dict[str, dict[str, Any]] = {}
     for feed in _all(list(jobs), config):
         found.setdefault(feed["log"], feed)
-    return list(found.values())
+    return list(_each_once(found.values()))
+
+
+def _each_once(found: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    before: dict[str, list[str]] = {}
+    for feed in found:
+        if "pattern" in feed:
+            broker, pattern = feed.pop("broker"), split_share(feed.pop("pattern"))[1]
+            earlier = before.setdefault(broker, [])
+            if common := [other for other in earlier if overlap(other, pattern)]:
+                feed["except"] = common
+            earlier.append(pattern)
+        yield feed
 
 
 def topics(config: StoreConfig) -> list[dict[str, Any]]:
@@ -46,7 +63,8 @@ def _topics(config: StoreConfig) -> tuple[StoredTopic, ...]:
 def _all(jobs: list[AgentJob], config: StoreConfig) -> Iterator[dict[str, Any]]:
     for topic in _topics(config):
         told = asdict(topic)
-        yield {"log": told.pop("topic"), "kind": "readings", **told}
+        log = told.pop("topic")
+        yield {"log": log, "kind": "readings", "pattern": log, "broker": "", **told}
     for job in jobs:
         if config.insights and job.loaded is not None and job.stage != FIRST:
             for emit in job.loaded.plan.emits:
@@ -63,6 +81,8 @@ def _readings(job: AgentJob) -> Iterator[dict[str, Any]]:
             yield {
                 "log": stream_log(stream),
                 "kind": "readings",
+                "pattern": str(stream.parameter("topic")),
+                "broker": str(stream.parameter("broker") or ""),
                 "format": stream.format,
                 "entity": stream.entity_field,
                 "time": stream.time_field,

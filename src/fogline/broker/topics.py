@@ -64,6 +64,18 @@ def split_share(text: str) -> tuple[str | None, str]:
     return group, pattern
 
 
+def overlap(first: str, second: str) -> bool:
+    """Whether there may be a topic that both filters (without `$share/…`) take."""
+    one, other = first.split("/"), second.split("/")
+    for here, there in zip(one, other, strict=False):
+        if "#" in (here, there):
+            return True
+        if here != there and "+" not in (here, there):
+            return False
+    rest = one[len(other) :] or other[len(one) :]
+    return not rest or rest == ["#"]
+
+
 def matches(pattern: str, topic: str) -> bool:
     """Whether a filter (without `$share/…`) takes a topic; wildcards do not open `$` topics."""
     if topic.startswith("$") and pattern[:1] in ("+", "#"):

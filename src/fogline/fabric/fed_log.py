@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 
+from fogline.broker.topics import matches
 from fogline.errors import FoglineError, UsageError
 from fogline.log import LogError, SiteLog, forget_reader
 from fogline.storage.decode import Source
@@ -31,6 +33,7 @@ def source_of(declared: Mapping[str, Any]) -> Source:
     fields = {key: value for key, value in declared.items() if value is not None}
     kind = fields.pop("kind", "readings")
     fields.pop("log", None)
+    fields.pop("except", None)
     if kind not in ("readings", "insights"):
         raise UsageError(f"a log holds readings or insights, not {kind!r:.80}")
     for name in ("fields", "labels", "header"):
@@ -40,6 +43,14 @@ def source_of(declared: Mapping[str, Any]) -> Source:
         return Readings(**fields) if kind == "readings" else Insights(**fields)
     except TypeError as error:
         raise UsageError(f"{kind} are declared otherwise: {error}") from error
+
+
+def _takers(patterns: Iterable[str]) -> Callable[[str], bool] | None:
+    """Whether one of these takes a topic."""
+    several = tuple(patterns)
+    if not several:
+        return None
+    return lru_cache(10_000)(lambda topic: any(matches(pattern, topic) for pattern in several))
 
 
 class FedLog:
@@ -103,7 +114,8 @@ class FedLog:
             return 0
         if self._feeder is None:
             # What the feeder counts it counts from here on; the store knows the position.
-            self._feeder = Feeder(cast(SiteStore, self._store), self._folder, self._source)
+            store, others = cast(SiteStore, self._store), self.declared.get("except", ())
+            self._feeder = Feeder(store, self._folder, self._source, leave_out=_takers(others))
         feeder = self._feeder
         self._lag = feeder.reader.committed() - feeder.position
         if self._lag < 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from fogline.log import LogReader, set_position
@@ -26,15 +27,24 @@ class Feeder:
 
     `step` never loses its place: when it raises, nothing was taken, and it can be called again.
     `rejected` counts the values left out, by reason, and `reader.skipped` the bytes of damage.
+    Messages of topics that `leave_out` names come from elsewhere.
     """
 
-    def __init__(self, store: SiteStore, log: Path, source: Source, name: str = "") -> None:
+    def __init__(
+        self,
+        store: SiteStore,
+        log: Path,
+        source: Source,
+        name: str = "",
+        leave_out: Callable[[str], bool] | None = None,
+    ) -> None:
         self.rejected: Counter[str] = Counter()
         self.reader = LogReader(log, skip_damage=True)
         self._store = store
         self._log = log
         self._name = name or log.name
         self._source = source
+        self._leave_out = leave_out
         self._needed = -1
         self._keep()
 
@@ -67,7 +77,10 @@ class Feeder:
 
     def _messages(self, frame: Frame) -> list[Message]:
         try:
-            return [(topic, payload, frame.arrival) for topic, payload in frame.records()]
+            records = frame.records()
+            if self._leave_out is not None:
+                records = [record for record in records if not self._leave_out(record[0])]
+            return [(topic, payload, frame.arrival) for topic, payload in records]
         except BadFrame:
             self.rejected["unreadable frame"] += frame.count
             return []
