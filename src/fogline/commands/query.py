@@ -24,6 +24,7 @@ from fogline.fabric.tokens_file import remove_token as drop_token
 
 PAGE = 100_000
 _SHOWN = {"answered": "", "copy": "from a copy", "away": "away", "refused": "refused"}
+"""Other states are told as they are called."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fogline.storage.query import AGGREGATES, DEFAULT_ROWS
 
-ANSWERED, COPY, AWAY, REFUSED = "answered", "copy", "away", "refused"
+ANSWERED, COPY, AWAY, REFUSED, LIMITED = "answered", "copy", "away", "refused", "limited"
 
 Place = tuple[int, int]
 """Time and `seq` of a value: its place in a range."""
@@ -89,7 +89,7 @@ class NodeAnswer:
 
     node: str
     state: str
-    """ANSWERED, COPY, AWAY or REFUSED."""
+    """ANSWERED, COPY, AWAY, REFUSED, or LIMITED: the question is more than it may take."""
     at: str = ""
     """Of a copy: who holds it."""
     until: int | None = None
