@@ -147,11 +147,14 @@ class Queries:
         return self._ask(selection, f"SELECT {_COLUMNS} FROM values {extra} {tail}", values)
 
     def _ask(self, selection: Selection, text: str, values: list[object]) -> pa.Table:
-        with self._rooms.one() as connection, self._history.view() as view:
-            with engine.limited(connection, self._limits):
-                source, parameters = _source(connection, view, selection)
-                query = f"WITH values AS ({source}) {text}"
-                return connection.execute(query, [*parameters, *values]).to_arrow_table()
+        with (
+            self._rooms.one() as connection,
+            self._history.view() as view,
+            engine.limited(connection, self._limits),
+        ):
+            source, parameters = _source(connection, view, selection)
+            query = f"WITH values AS ({source}) {text}"
+            return connection.execute(query, [*parameters, *values]).to_arrow_table()
 
 
 def _source(
