@@ -237,18 +237,21 @@ def test_the_background_flushes_and_tells_its_problems(tmp_path: Path) -> None:
         assert store.state().problem is None
 
 
-def test_a_round_that_failed_is_tried_again() -> None:
-    rounds, done = [0], threading.Event()
+@pytest.mark.parametrize("error", [FoglineError("not now"), MemoryError("not now")])
+def test_a_round_that_failed_is_told_and_tried_again(error: Exception) -> None:
+    rounds, told, done = [0], [], threading.Event()
 
     def work() -> None:
         rounds[0] += 1
         if rounds[0] == 1:
-            raise FoglineError("not now")
+            raise error
+        told.append(upkeep.problem)
         done.set()
 
     upkeep = Upkeep(work, 0.01)
     upkeep.start()
     assert done.wait(30)
+    assert "not now" in told[0]
     upkeep.close()
     assert upkeep.problem is None
 

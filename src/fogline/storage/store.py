@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fogline.errors import FoglineError
 from fogline.log import LogBusy
 from fogline.log.lock import WriterLock
 from fogline.storage import manifest
@@ -243,7 +242,6 @@ class SiteStore:
 
     def state(self) -> StoreState:
         known = self._history.manifest
-        problem = self._upkeep.problem
         return StoreState(
             latest=len(self._latest),
             latest_bytes=self._latest.bytes,
@@ -251,7 +249,7 @@ class SiteStore:
             waiting=self._history.waiting_rows,
             files=len(known.files),
             disk_bytes=known.bytes,
-            problem=problem.message if isinstance(problem, FoglineError) else None,
+            problem=self._upkeep.problem,
         )
 
     def _open(self, folder: Path, site: str, metadata: MetadataStore | None) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 
 from fogline.errors import FoglineError
 from fogline.storage.limits import StoreLimits
 from fogline.storage.manifest import DataFile, Manifest
+
+_say = logging.getLogger(__name__)
 
 
 def to_evict(manifest: Manifest, limits: StoreLimits, now: int) -> tuple[DataFile, ...]:
@@ -54,11 +57,11 @@ def _runs(files: Sequence[DataFile], limits: StoreLimits) -> list[list[DataFile]
 class Upkeep:
     """Calls `work` every `seconds` in a thread of its own, from `start` until `close`.
 
-    An error of ours is kept in `problem` until a round succeeds; the next round tries again.
+    Whatever goes wrong is kept in `problem` until a round succeeds; the next round tries again.
     """
 
     def __init__(self, work: Callable[[], None], seconds: float) -> None:
-        self.problem: FoglineError | None = None
+        self.problem: str | None = None
         self._work = work
         self._seconds = seconds
         self._ended = threading.Event()
@@ -79,4 +82,8 @@ class Upkeep:
                 self._work()
                 self.problem = None
             except FoglineError as error:
-                self.problem = error
+                self.problem = error.message
+            except Exception as error:
+                if self.problem is None:
+                    _say.exception("upkeep of the store failed")
+                self.problem = f"a bug: {error!r:.200}"
