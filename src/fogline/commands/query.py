@@ -202,8 +202,10 @@ def _tell_nodes(told: Mapping[str, Any]) -> None:
 
 
 def _until(node: Mapping[str, Any]) -> str:
-    part = ", some metrics only" if node.get("partial") else ""
-    return f"up to {node['until']}{part}" if "until" in node else part.strip(", ")
+    parts = [f"from {node['since']} on"] if "since" in node else []
+    parts += [f"up to {node['until']}"] if "until" in node else []
+    some = ["some metrics only"] if node.get("partial") and "since" not in node else []
+    return ", ".join([" ".join(parts), *some]).removeprefix(", ")
 
 
 def _labels(labels: Any) -> str:

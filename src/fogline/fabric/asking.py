@@ -95,8 +95,10 @@ class NodeAnswer:
     until: int | None = None
     """Of a copy: up to when it is complete."""
     partial: bool = False
-    """Of a copy: it holds only some metrics."""
+    """Of a copy: it does not hold all that was asked for; `since`, or only some metrics."""
     why: str = ""
+    since: int | None = None
+    """Of a copy: before this time, which was asked for, values are missing."""
 
     def as_json(self) -> dict[str, Any]:
         told = asdict(self)

@@ -70,7 +70,13 @@ class Gather:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def all(self, ask: Ask, names: Names | None = None, fresh_since: int | None = None) -> Gathered:
+    def all(
+        self,
+        ask: Ask,
+        names: Names | None = None,
+        fresh_since: int | None = None,
+        start: int | None = None,
+    ) -> Gathered:
         """Raises what the own store raises, and `BadQuery` of any node."""
         names = names or Names()
         wanted = parse_all(names.nodes)
@@ -79,7 +85,7 @@ class Gather:
             node: self._pool.submit(
                 self._one,
                 *(node, ask),
-                routes(node, self._here, seen, copies, names.metrics, fresh_since),
+                routes(node, self._here, seen, copies, names.metrics, fresh_since, start),
             )
             for node in seen
             if _is_wanted(node, wanted)
@@ -120,7 +126,7 @@ class Gather:
             return NodeAnswer(node, ANSWERED, why="it takes its values back" if back else "")
         until = route.copy.until
         why = "it is not complete yet" if until is None else ""
-        return NodeAnswer(node, COPY, route.at, until, route.partial, why)
+        return NodeAnswer(node, COPY, route.at, until, route.partial, why, route.since)
 
     def _missing(self, node: str) -> NodeAnswer:
         now = self._around.seen().get(node)

@@ -148,6 +148,19 @@ class SiteStore:
         """The highest number of a value so far, on disk or not; -1 for none."""
         return self._history.last_seq
 
+    @property
+    def first_seq(self) -> int:
+        """Nothing on disk has a lower number; 0 where there is nothing."""
+        return self._history.manifest.first_seq
+
+    @property
+    def evicted(self) -> tuple[int, int | None]:
+        """The highest number and the latest event time of what was evicted, -1 and None for none.
+
+        Whatever has a higher number, or a later time, is still here."""
+        known = self._history.manifest
+        return known.evicted_seq, known.evicted_last
+
     def latest(self, metrics: Names = None, entities: Names = None) -> pa.Table:
         """The newest values as a batch; names may be prefixes (`cpu_%`), nothing means all."""
         return self._latest.find(parse_all(metrics), parse_all(entities))
