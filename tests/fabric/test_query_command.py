@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -53,3 +54,18 @@ def test_a_time_that_is_none(ask: Ask, command: list[str], option: str) -> None:
     assert (told.code, told.out) == (2, "")
     assert "'tomorrow' is no time" in told.err
     assert option in told.err
+
+
+def test_a_metric_without_a_command_is_a_range(ask: Ask) -> None:
+    between = ("--from", "2026-01-01T00:00:01Z", "--to", "2026-01-01T00:00:03Z")
+    told = ask("speed", *between, "--json")
+    assert told.code == 0, told.err
+    assert [json.loads(line)["value"] for line in told.out.splitlines()] == [1.0, 2.0]
+    assert ask("range", "speed", *between, "--json").out == told.out
+    assert len(ask("spe%", "--entity", "car0", "--json").out.splitlines()) == 3
+    assert len(ask("latest", "--json").out.splitlines()) == 3, "the command, not the metric"
+
+
+def test_options_that_belong_to_no_command(fogline: Ask) -> None:
+    told = fogline("query", "--nonsense")
+    assert told.code == 2
