@@ -28,7 +28,7 @@ from fogline.storage.selection import Names, Selection
 from fogline.storage.spaces import Spaces
 from fogline.storage.sql import Tables
 from fogline.storage.sql_process import SqlProcess
-from fogline.storage.upkeep import Upkeep, to_evict, to_merge
+from fogline.storage.upkeep import EvictionClock, Upkeep, to_evict, to_merge
 from fogline.storage.values import END_TIME, FIRST_TIME
 
 UPKEEP_SECONDS = 0.5
@@ -36,6 +36,10 @@ UPKEEP_SECONDS = 0.5
 
 def now_us() -> int:
     return time.time_ns() // 1000
+
+
+def steady_us() -> int:
+    return time.monotonic_ns() // 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +69,17 @@ class SiteStore:
         limits: StoreLimits | None = None,
         clock: Callable[[], int] = now_us,
         metadata: MetadataStore | None = None,
+        steady: Callable[[], int] = steady_us,
     ) -> None:
         """Recovers what is there. Raises `StoreBusy` and `StoreDamaged`.
+
+        `clock` tells arrivals and may be set by anybody, `steady` only ever goes on.
 
         A store that holds a copy of another site's values is given this site's metadata.
         """
         self.limits = limits or StoreLimits()
         self._clock = clock
+        self._steady = steady
         folder.mkdir(parents=True, exist_ok=True)
         try:
             self._lock = WriterLock(folder)
@@ -248,7 +256,7 @@ class SiteStore:
             now = self._clock()
             if self._flush_is_due(now):
                 self._history.flush()
-            self._evict(now)
+            self._evict()
             merged = to_merge(self._history.manifest, self.limits)
             if merged:
                 self._history.merge(merged)
@@ -280,6 +288,8 @@ class SiteStore:
         self.metadata = metadata or MetadataStore(self._databases[0], site)
         self.spaces = Spaces(*self._databases)
         self._upkeep = Upkeep(self.maintain, UPKEEP_SECONDS)
+        dues = [file.arrived_last + self.limits.age_us for file in self._history.manifest.files]
+        self._ages = EvictionClock(self._clock(), self._steady(), min(dues, default=None))
         self._intake = threading.Lock()
         self._maintenance = threading.Lock()
 
@@ -291,7 +301,8 @@ class SiteStore:
         # A clock that was set back must not keep values waiting.
         return many or abs(now - since) >= self.limits.flush_us
 
-    def _evict(self, now: int) -> None:
+    def _evict(self) -> None:
+        now = self._ages.move(self._clock(), self._steady())
         gone = to_evict(self._history.manifest, self.limits, now)
         if gone:
             self._history.drop(gone)

@@ -10,6 +10,8 @@ from fogline.errors import FoglineError
 from fogline.storage.limits import StoreLimits
 from fogline.storage.manifest import DataFile, Manifest
 
+FASTEST = 24
+"""Of a clock that jumped forward eviction follows a day an hour."""
 _say = logging.getLogger(__name__)
 
 
@@ -52,6 +54,26 @@ def _runs(files: Sequence[DataFile], limits: StoreLimits) -> list[list[DataFile]
             runs.append([])
         runs[-1].append(file)
     return runs
+
+
+class EvictionClock:
+    """The time that eviction by age goes by: the clock's, but it never runs ahead of steady time by
+    more than `FASTEST` times.
+
+    So a clock that jumps forward, or is wrong at a start, does not empty the store at once: there
+    is time to set it right, and then nothing more goes. A clock that is set back is followed at
+    once. `oldest_due` is when the oldest of what is there is due.
+    """
+
+    def __init__(self, now: int, steady: int, oldest_due: int | None = None) -> None:
+        self._time = now if oldest_due is None else min(now, oldest_due)
+        self._steady = steady
+
+    def move(self, now: int, steady: int) -> int:
+        """The time at this moment; both in microseconds, `steady` of a clock nobody can set."""
+        passed, self._steady = steady - self._steady, steady
+        self._time = min(now, self._time + FASTEST * passed)
+        return self._time
 
 
 class Upkeep:
