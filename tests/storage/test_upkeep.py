@@ -338,3 +338,15 @@ def test_a_damaged_or_missing_data_file_is_named(tmp_path: Path) -> None:
 def test_limits_that_make_no_sense(wrong: dict[str, int]) -> None:
     with pytest.raises(UsageError):
         StoreLimits(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_store_is_for_its_owner_only(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    for _ in range(2):
+        with SiteStore(folder) as store:
+            ingest(store, [Value("a", "e", 1, 1.0)])
+        assert folder.stat().st_mode & 0o777 == 0o700
+    with SiteStore(folder) as store:
+        inside = [path for path in folder.rglob("*") if path.suffix not in (".db-wal", ".db-shm")]
+        modes = {path.is_dir(): path.stat().st_mode & 0o777 for path in inside}
+        assert modes == {True: 0o700, False: 0o600}

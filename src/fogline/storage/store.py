@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from fogline.log import LogBusy
 from fogline.log.lock import WriterLock
+from fogline.private_files import private_folder
 from fogline.storage import manifest
 from fogline.storage.changes import Changes, Following
 from fogline.storage.database import Database
@@ -80,7 +81,7 @@ class SiteStore:
         self.limits = limits or StoreLimits()
         self._clock = clock
         self._steady = steady
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             self._lock = WriterLock(folder)
         except LogBusy as error:
@@ -274,6 +275,7 @@ class SiteStore:
         )
 
     def _open(self, folder: Path, site: str, metadata: MetadataStore | None) -> None:
+        private_folder(folder)
         self._history = History(folder)
         had_one = (folder / manifest.NAME).exists() and self._history.manifest.version > 1
         self.id = store_id(folder, may_make=not had_one)
