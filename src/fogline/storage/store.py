@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -288,7 +288,7 @@ class SiteStore:
         self._following = Following(self._history, self._queries, self._clock)
         self._listing = Listing(self._history, self._latest, self._queries)
         self.metadata = metadata or MetadataStore(self._databases[0], site)
-        self.spaces = Spaces(*self._databases)
+        self.spaces = Spaces(*self._databases, self.limits, self._clock)
         self._upkeep = Upkeep(self.maintain, UPKEEP_SECONDS)
         dues = [file.arrived_last + self.limits.age_us for file in self._history.manifest.files]
         self._ages = EvictionClock(self._clock(), self._steady(), min(dues, default=None))
@@ -305,8 +305,12 @@ class SiteStore:
 
     def _evict(self) -> None:
         now = self._ages.move(self._clock(), self._steady())
-        gone = to_evict(self._history.manifest, self.limits, now)
+        self.spaces.evict(now)
+        # Spaces have at most half of the room; the rest is for values.
+        disk = self.limits.disk_bytes - min(self.spaces.bytes(True), self.limits.disk_bytes // 2)
+        gone = to_evict(self._history.manifest, replace(self.limits, disk_bytes=disk), now)
         if gone:
             self._history.drop(gone)
+        memory = min(self.spaces.bytes(False), self.limits.latest_bytes // 2)
+        self._latest.max_bytes = self.limits.latest_bytes - memory
         self._latest.forget_before(now - self.limits.age_us)
-        self.spaces.evict(now)
