@@ -43,17 +43,29 @@ def _where(command: Command) -> Command:
     return command
 
 
-@click.group()
+class _Questions(click.Group):
+    """A name that is no command is a metric, whose values are asked for."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.get_command(ctx, args[0]) is not None
+        return super().resolve_command(ctx, args if known else ["range", *args])
+
+
+@click.group(cls=_Questions)
 def query() -> None:
     """Ask what all sites have stored: latest values, history, aggregates, SQL.
 
-    Without --url the site that runs on this machine is asked, and answers for all sites; those that
-    cannot be reached are named. Names may be prefixes: cpu_%.
+    A metric or insight instead of a command asks for its range. Without --url the site that runs on
+    this machine is asked, and answers for all sites; those that cannot be reached are named. Names
+    may be prefixes: cpu_%.
 
     \b
     Example:
+      fogline query temperature --from -15m
       fogline query latest
-      fogline query range temperature --from -15m
+      fogline query range temp% --from -15m --limit 50
       fogline query aggregate temperature --bucket 1m --function avg --from -1h
     """
 

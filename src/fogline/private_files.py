@@ -20,3 +20,14 @@ def write_private(file: Path, text: str) -> None:
         fresh.replace(file)
     except OSError as error:
         raise SetupError(f"{file} cannot be written: {error.strerror}") from error
+
+
+def private_folder(folder: Path) -> None:
+    """The folder and all that is in it now are for their owner only."""
+    try:
+        for inner, _, files in os.walk(folder):
+            os.chmod(inner, 0o700)
+            for name in files:
+                os.chmod(Path(inner, name), 0o600)
+    except OSError as error:
+        raise SetupError(f"{folder} cannot be made private: {error.strerror}") from error

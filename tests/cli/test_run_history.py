@@ -249,6 +249,11 @@ AWAY = [
         {"node": "south", "state": "copy", "at": "west", "until": NOON * 2, "partial": True},
         "some metrics only",
     ),
+    (
+        {"node": "south", "state": "copy", "at": "west", "until": NOON * 2, "partial": True}
+        | {"since": "2026-01-02T03:04:05Z"},
+        "without some from before 2026-01-02T03:04:05",
+    ),
 ]
 SIMPLE = 's = STREAM FROM storageFabric(metricID="cpu"); i = COMPUTE cpu;'
 

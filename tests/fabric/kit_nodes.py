@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,14 @@ DEADLINE = 60.0
 class RunningNode:
     """A node that can be stopped, started again on the same port, and lose its disk."""
 
-    def __init__(self, site: str, folder: Path, options: FabricOptions = QUICK) -> None:
+    def __init__(
+        self,
+        site: str,
+        folder: Path,
+        options: FabricOptions = QUICK,
+        limits: StoreLimits | None = None,
+    ) -> None:
+        self._limits = limits or SMALL
         self.site = site
         self.folder = folder / site
         self._options = options
@@ -45,7 +52,7 @@ class RunningNode:
     def start(self, secret: str = SECRET) -> None:
         self.server = Server("127.0.0.1", self._port)
         self._port = self.server.port
-        self.store = SiteStore(self.folder / "store", self.site, SMALL)
+        self.store = SiteStore(self.folder / "store", self.site, self._limits)
         self.store.start()
         self.fabric = Fabric(self.site, self.store, self.folder, secret, self._options)
         callers, keys = Callers(self.folder / "store", SECRET), SpaceKeys(self.folder / "store")
@@ -81,10 +88,14 @@ class RunningNode:
 
 @contextmanager
 def running(
-    folder: Path, *sites: str, options: FabricOptions = QUICK
+    folder: Path,
+    *sites: str,
+    options: FabricOptions = QUICK,
+    limits: Mapping[str, StoreLimits] | None = None,
 ) -> Iterator[tuple[RunningNode, ...]]:
     """Nodes that know each other, once all of them have seen all others."""
-    nodes = tuple(RunningNode(site, folder, options) for site in sites)
+    own = limits or {}
+    nodes = tuple(RunningNode(site, folder, options, own.get(site)) for site in sites)
     try:
         addresses = {node.site: node.address for node in nodes}
         for node in nodes:

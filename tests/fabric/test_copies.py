@@ -7,12 +7,16 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from fogline.fabric.asking import Names, Range
+from fogline.fabric.asking import Aggregate, Names, NodeAnswer, Range
 from fogline.fabric.choice import covers
+from fogline.fabric.errors import NodeAway
+from fogline.model.question import Question
 from fogline.storage.errors import BadQuery
 from fogline.storage.store import SiteStore
 from fogline.storage.values import Value
@@ -408,3 +412,73 @@ def test_an_origin_that_is_killed_during_intake(tmp_path: Path) -> None:
             ] == list(range(first))
         finally:
             north.stop()
+
+
+def scattered(count: int) -> list[Value]:
+    """Numbers that need their space on disk, in the order of time."""
+    chance = Random(7)
+    return [Value(f"cpu{i % 3}", "e", START + i, chance.random()) for i in range(count)]
+
+
+def counted(node: RunningNode, start: int | None = None) -> tuple[int, NodeAnswer]:
+    """How many values of north there are from then on, and who told so."""
+    question = Aggregate(1 << 50, Names(("cpu%",)), start, functions=("count",))
+    whole = node.fabric.aggregate(question)
+    rows = [row["count"] for row in whole.table.to_pylist() if row["node"] == "north"]
+    return sum(rows), next(answer for answer in whole.nodes if answer.node == "north")
+
+
+def quiet(node: RunningNode) -> bool:
+    """Whether upkeep has nothing more to evict."""
+    before = counted(node)[1].since
+    time.sleep(1.5)
+    return counted(node)[1].since == before
+
+
+def test_a_holder_that_keeps_less_says_from_when_on_it_is_complete(tmp_path: Path) -> None:
+    small = replace(SMALL, disk_bytes=60_000)
+    with running(tmp_path, "north", "south", limits={"south": small}) as (north, south):
+        values = scattered(20_000)
+        for first in range(0, 20_000, 2_000):
+            north.put(values[first : first + 2_000])
+        south.fabric.keep_copy("north", None)
+        until(lambda: complete(south, "north"))
+        until(lambda: south.fabric.copies()["north"]["since"] is not None, "some had to go")
+        until(lambda: south.fabric.copies()["north"]["bytes"] <= 60_000)
+        followed = Question(("cpu%",))
+        with pytest.raises(NodeAway):
+            south.fabric.copy_changes("north", -1, followed, 100, whole=True)
+        last = south.fabric.copies()["north"]["last"]
+        south.fabric.copy_changes("north", last, followed, 100, whole=True)
+        north.stop()
+        until(lambda: quiet(south), "what came last is in its place")
+        count, answer = counted(south)
+        assert count < 20_000
+        assert (answer.state, answer.partial) == ("copy", True)
+        assert answer.since is not None
+        count, later = counted(south, answer.since)
+        assert count == sum(value.time >= answer.since for value in values)
+        assert (later.state, later.partial, later.since) == ("copy", False, None)
+        south.stop()
+        south.start()
+        assert counted(south)[1].since == answer.since, "a restart does not forget it"
+
+
+def test_what_the_origin_evicted_too_is_not_missing(tmp_path: Path) -> None:
+    small = replace(SMALL, disk_bytes=60_000)
+    both = {"north": small, "south": replace(SMALL, disk_bytes=90_000)}
+    with running(tmp_path, "north", "south", limits=both) as (north, south):
+        south.fabric.keep_copy("north", None)
+        values = scattered(20_000)
+        for first in range(0, 20_000, 2_000):
+            north.put(values[first : first + 2_000])
+            until(lambda: north.store.state().disk_bytes <= 60_000)
+        until(lambda: north.store.first_seq > 10_000)
+        until(lambda: complete(south, "north"))
+        until(lambda: south.fabric.copies()["north"]["rows"] >= north.store.state().rows)
+        until(lambda: south.fabric.copies()["north"]["since"] is None)
+        held = counted(north)[0]
+        north.stop()
+        count, answer = counted(south)
+        assert (answer.state, answer.partial) == ("copy", False)
+        assert count >= held

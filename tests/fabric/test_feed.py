@@ -500,3 +500,31 @@ def test_sources_of_stores_are_numbers_of_a_log() -> None:
     found = {source_of_store(f"{n:032x}") for n in range(1000)}
     assert len(found) == 1000
     assert all(0 < number < 1 << 62 for number in found)
+
+
+class Broken:
+    """Raises what nobody expects."""
+
+    at = "south"
+    store_id = property(lambda self: 1 // 0)
+
+    def __getattr__(self, name: str) -> Any:
+        raise ZeroDivisionError(name)
+
+
+def test_a_bug_is_told_and_the_others_go_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    north = world.node("north")
+    world.begin(ALL)
+    world.nodes["south"] = Broken()
+    world.wait(lambda: "a bug" in str(world.state()["away"].get("south")), "the bug is told")
+    north.put(3)
+    world.wait_for(3)
+    with monkeypatch.context() as patch:
+        patch.setattr("fogline.fabric.feed.FeedLog", lambda *_: 1 // 0)
+        other = Question(("cpu",))
+        assert world.feed
+        world.feed.set_logs(items(ALL, other))
+        world.wait(lambda: "a bug" in world.state(other).get("state", ""), "the bug is told")
+    world.wait(lambda: world.state(other).get("state") == "running", "it goes on")
+    north.put(3)
+    world.wait_for(6)

@@ -306,14 +306,27 @@ def test_a_copy_that_fails_is_replaced_by_the_next() -> None:
     assert who(found)["a"] == "d/a"
 
 
-@pytest.mark.parametrize("error", [BadQuery("wrong"), QueryLimit("too much")])
-def test_a_wrong_question_is_raised(error: StoreError) -> None:
-    around = FakeAround({"a": node()}, {"a": Fake("a", error)})
-    with pytest.raises(type(error)):
+def test_a_wrong_question_is_raised() -> None:
+    around = FakeAround({"a": node()}, {"a": Fake("a", BadQuery("wrong"))})
+    with pytest.raises(BadQuery):
         gathered(around)
     assert around.failures == []
+
+
+@pytest.mark.parametrize("error", [BadQuery("wrong"), QueryLimit("too much")])
+def test_what_this_node_cannot_answer_is_raised(error: StoreError) -> None:
     with pytest.raises(type(error)):
         gathered(FakeAround({}, {}), Fake("here", error))
+
+
+def test_what_is_too_much_for_another_node_is_told() -> None:
+    known = {"a": node(), "b": node(), "c": node(b=CopyInfo(ID, until=7))}
+    fakes = {name: Fake(name, QueryLimit("too much")) for name in ("a", "b")}
+    around = FakeAround(known, {**fakes, "c": Fake("c"), "c/b": Fake("c/b")})
+    found = gathered(around)
+    assert who(found) == {"here": "here", "b": "c/b", "c": "c"}
+    assert found.nodes[0] == NodeAnswer("a", "limited", why="too much")
+    assert around.failures == [], "it is there, and is asked again"
 
 
 def test_all_nodes_are_asked_at_the_same_time() -> None:

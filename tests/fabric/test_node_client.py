@@ -241,6 +241,25 @@ def test_an_answer_that_does_not_come_is_not_waited_for(script: Script) -> None:
             client.state()
 
 
+def test_one_that_falls_silent_is_not_waited_for_twice() -> None:
+    """A kept connection that we cut was not closed by the other side."""
+    connections = []
+
+    def once(taken: socket.socket) -> None:
+        connections.append(taken)
+        if len(connections) == 1:
+            taken.sendall(reply(b"{}"))
+        taken.recv(65_536)
+        taken.recv(1)
+
+    with server(once) as address:
+        client = NodeClient(address, SECRET, "n", Patience(connect=5.0, answer=0.5))
+        assert client.state() == {}
+        with pytest.raises(NodeAway):
+            client.state()
+    assert len(connections) == 1
+
+
 def test_closing_ends_what_is_being_asked() -> None:
     asked = threading.Event()
 

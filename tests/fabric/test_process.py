@@ -157,6 +157,14 @@ def test_it_stores_answers_and_ends(make: Callable[..., Process], tmp_path: Path
         assert (tmp_path / "store" / "token").stat().st_mode & 0o777 == 0o600
 
 
+def test_what_it_writes_is_for_its_owner_only(make: Callable[..., Process]) -> None:
+    process = make().running()
+    store = process.folder / "store"
+    process.wait(lambda: (store / "manifest").exists(), "manifest")
+    modes = {path: path.stat().st_mode & 0o077 for path in (store, *store.rglob("*"))}
+    assert not any(modes.values()), modes
+
+
 def test_it_follows_changes_and_starts_anew_for_others(make: Callable[..., Process]) -> None:
     process = make().running()
     pid = process.child.pid

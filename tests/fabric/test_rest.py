@@ -20,9 +20,11 @@ from fogline.fabric.rest import AT_ONCE, ROUTES
 from fogline.fabric.tokens_file import add_token, own_token
 from fogline.fabric.wire import ARROW_TYPE, from_arrow, to_arrow
 from fogline.storage.errors import StoreFull
+from fogline.storage.limits import QueryLimits, StoreLimits
 from fogline.storage.store import SiteStore
 from fogline.storage.values import Value, from_values, to_values
 from tests.fabric.kit_node import SECRET, SITE, START, Alone, Served, served
+from tests.waiting import wait_for
 
 ARROW = {"Accept": ARROW_TYPE}
 
@@ -498,3 +500,30 @@ def test_a_node_that_waits_for_others_still_answers_for_itself(
     for thread in threads:
         thread.join(60)
     assert replies == [200] * (AT_ONCE + 4)
+
+
+def test_sql_without_end_is_in_nobody_elses_way(tmp_path: Path) -> None:
+    limits = StoreLimits(query=QueryLimits(seconds=2.0))
+    with served(tmp_path / "store", limits) as node, node.client() as client:
+        fill(node)
+        client.post("/v1/sql", json={"sql": "SELECT 1"})
+        replies: list[int] = []
+
+        def ask(scope: str) -> None:
+            body = {"sql": "SELECT count(*) FROM range(10000000) a, range(1000000) b"}
+            with node.client() as other:
+                reply = other.post(f"/v1/sql?scope={scope}", json=body)
+                replies.append(reply.status_code)
+
+        scopes = ["node", "all"] * 20
+        threads = [threading.Thread(target=ask, args=[scope]) for scope in scopes]
+        for thread in threads:
+            thread.start()
+        wait_for(lambda: len(replies) >= 34, 60)
+        assert sum(thread.is_alive() for thread in threads) <= 6
+        for scope in ("node", "all"):
+            assert client.get(f"/v1/latest?scope={scope}").status_code == 200
+        for thread in threads:
+            thread.join(60)
+        assert replies == [429] * 40
+        assert client.post("/v1/sql", json={"sql": "SELECT 1 AS n"}).status_code == 200

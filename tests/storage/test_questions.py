@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,10 @@ import pytest
 
 from fogline.storage.errors import BadQuery, BadValue, QueryLimit
 from fogline.storage.latest import Latest
-from fogline.storage.limits import QueryLimits, StoreLimits
+from fogline.storage.limits import MEBIBYTE, QueryLimits, StoreLimits
 from fogline.storage.store import SiteStore
 from fogline.storage.values import END_TIME, FIRST_TIME, Value, batch, from_values
-from tests.storage.kit import everything, ingest
+from tests.storage.kit import START, everything, ingest
 
 
 @pytest.mark.parametrize(
@@ -143,3 +144,27 @@ def test_a_hundred_thousand_metrics_fit_sixty_megabytes() -> None:
     assert used <= 60_000_000
     assert used <= latest.bytes * 1.2
     assert isinstance(latest.find(), pa.Table)
+
+
+def test_questions_do_not_take_each_others_memory(tmp_path: Path) -> None:
+    """One alone needs more than half of what a question may take."""
+    count = 600_000
+    limits = StoreLimits(query=QueryLimits(seconds=60.0, memory_bytes=80 * MEBIBYTE))
+    with SiteStore(tmp_path, limits=limits) as store:
+        names = np.array([f"metric_{i % 200:03}" for i in range(count)])
+        store.ingest(batch(names, names, START + np.arange(count) * 1000, np.random.rand(count)))
+        store.flush()
+
+        def ask(_: int) -> int:
+            return len(store.rows(limit=100_000)) + len(store.changes(limit=100_000).table)
+
+        with ThreadPoolExecutor(6) as pool:
+            assert list(pool.map(ask, range(6))) == [200_000] * 6
+
+
+def test_nobody_waits_longer_for_a_turn_than_a_question_may_take(tmp_path: Path) -> None:
+    limits = StoreLimits(questions=1, query=QueryLimits(seconds=0.2))
+    with SiteStore(tmp_path, limits=limits) as store:
+        with store._queries._rooms.one(), pytest.raises(QueryLimit, match="in the way"):
+            store.rows()
+        assert len(store.rows()) == 0

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from fogline.storage.database import Database
 from fogline.storage.errors import BadQuery, BadValue
+from fogline.storage.limits import StoreLimits
 from fogline.storage.metadata import Description, Metadata, MetadataStore
 from fogline.storage.spaces import Row, Space
 from fogline.storage.store import SiteStore
+from tests.storage.kit import START, Clock
 
 COLUMNS = {"load": "number", "jobs": "integer", "note": "text", "up": "boolean"}
 
@@ -159,3 +161,74 @@ def test_rows_that_do_not_fit_change_nothing(tmp_path: Path, row: Row) -> None:
             store.spaces.create(Space("app", {"a": "text"}))
         with pytest.raises(BadQuery):
             store.spaces.range("app", limit=0)
+
+
+def test_rows_on_disk_go_by_the_age_of_the_store_since_they_came(tmp_path: Path) -> None:
+    clock, limits = Clock(), StoreLimits(age_us=1_000)
+    with SiteStore(tmp_path, limits=limits, clock=clock, steady=clock) as store:
+        for name, persistent in (("disk", True), ("memory", False)):
+            store.spaces.create(Space(name, COLUMNS, persistent))
+            store.spaces.put(name, [Row("old", 5)])
+        clock.now += 900
+        store.spaces.put("disk", [Row("new", 5)])
+        clock.now += 101
+        store.maintain()
+        assert [row.key for row in store.spaces.range("disk")] == ["new"]
+        assert [row.key for row in store.spaces.range("memory")] == ["old"]
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_spaces_without_limits_of_their_own_keep_to_those_of_the_store(
+    tmp_path: Path, persistent: bool
+) -> None:
+    clock, limits = Clock(), StoreLimits(disk_bytes=2 << 20, latest_bytes=2 << 20)
+    with SiteStore(tmp_path, limits=limits, clock=clock) as store:
+        spaces, sizes = store.spaces, []
+        for name in ("one", "two"):
+            spaces.create(Space(name, COLUMNS, persistent))
+        for part in range(20):
+            clock.now += 1
+            rows = [Row(f"{part}-{i}", 7, {"note": "x" * 500}) for i in range(250)]
+            spaces.put(("one", "two")[part % 2], rows)
+            store.maintain()
+            sizes.append(spaces.bytes(persistent))
+        assert 1 << 19 < sizes[-1] <= 1 << 20
+        assert spaces.get("two", "19-249") is not None
+        assert spaces.get("one", "0-0") is None
+
+
+def test_eviction_looks_first_and_works_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed: list[int] = []
+    original = Database.run
+
+    def noted(self: Database, statement: str, values: tuple[object, ...] = ()) -> int:
+        changed.append(original(self, statement, values))
+        return changed[-1]
+
+    with SiteStore(tmp_path) as store:
+        store.spaces.create(Space("app", COLUMNS, rows=500))
+        store.spaces.put("app", [Row("k", i) for i in range(5_500)])
+        monkeypatch.setattr(Database, "run", noted)
+        assert store.spaces.evict(START) == 5_000
+        assert max(changed) <= 1_000
+        assert [row.time for row in store.spaces.range("app", limit=2)] == [5_000, 5_001]
+        asked: list[str] = []
+        monkeypatch.setattr(Database, "ask", lambda self, query, *_: asked.append(query) or [(0,)])
+        assert store.spaces.evict(START) == 0
+        assert not [query for query in asked if "count" in query.replace("_count", "")]
+
+
+def test_rows_of_an_older_version_are_kept(tmp_path: Path) -> None:
+    with SiteStore(tmp_path) as store:
+        store.spaces.create(Space("app", {"note": "text"}, persistent=True))
+        database = store._databases[0]
+        database.run('DROP TABLE "space_app"')
+        old = "key TEXT, time INTEGER, note TEXT, PRIMARY KEY (key, time)"
+        database.run(f'CREATE TABLE "space_app" ({old}) WITHOUT ROWID')
+        database.run("INSERT INTO space_app VALUES ('k', 1, 'x')")
+    with SiteStore(tmp_path) as store:
+        store.spaces.put("app", [Row("k", 2)])
+        store.maintain()
+        assert [row.fields["note"] for row in store.spaces.range("app")] == ["x", None]

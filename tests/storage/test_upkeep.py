@@ -74,7 +74,8 @@ def test_a_merge_does_not_span_what_is_evicted_at_different_times() -> None:
 
 def test_old_values_go_and_their_latest_too(tmp_path: Path) -> None:
     clock = Clock()
-    with SiteStore(tmp_path, limits=StoreLimits(age_us=HOUR_US), clock=clock) as store:
+    limits = StoreLimits(age_us=HOUR_US)
+    with SiteStore(tmp_path, limits=limits, clock=clock, steady=clock) as store:
         ingest(store, [Value("a", "e", 5, 1.0)])
         store.flush()
         clock.now += HOUR_US // 2
@@ -84,6 +85,56 @@ def test_old_values_go_and_their_latest_too(tmp_path: Path) -> None:
         store.maintain()
         assert numbers(store) == [2]
         assert store.latest()["metric"].to_pylist() == ["b"]
+
+
+def test_a_clock_that_jumps_does_not_empty_the_store(tmp_path: Path) -> None:
+    clock, steady = Clock(), Clock(0)
+    limits = StoreLimits(flush_rows=1, merge_files=1_000)
+    with SiteStore(tmp_path, limits=limits, clock=clock, steady=steady) as store:
+        for hour in range(48):
+            ingest(store, [Value("a", f"e{hour}", hour, float(hour))])
+            store.maintain()
+            clock.now += HOUR_US
+            steady.now += HOUR_US
+        before = clock.now
+        clock.now += 240 * HOUR_US
+        store.maintain()
+        assert (numbers(store), len(store.latest())) == (list(range(48)), 48)
+        steady.now += HOUR_US
+        store.maintain()
+        assert numbers(store) == list(range(48)), "a day of an hour, of which none is due"
+        clock.now = before + HOUR_US
+        for _ in range(200):
+            steady.now += HOUR_US // 2
+            store.maintain()
+        assert numbers(store) == list(range(48)), "the clock is right again, and stands still"
+        clock.now += 240 * HOUR_US
+        for _ in range(6):
+            steady.now += HOUR_US
+            store.maintain()
+        assert 0 < len(numbers(store)) < 48
+        steady.now += 4 * HOUR_US
+        store.maintain()
+        assert numbers(store) == []
+
+
+def test_a_clock_that_is_wrong_at_a_start_does_not_empty_the_store(tmp_path: Path) -> None:
+    clock, steady = Clock(), Clock(0)
+    with SiteStore(tmp_path, clock=clock, steady=steady) as store:
+        for number in range(2):
+            ingest(store, [Value("a", "e", number, float(number))])
+            store.flush()
+            clock.now += 48 * HOUR_US
+    clock.now += 1_000 * HOUR_US
+    with SiteStore(tmp_path, clock=clock, steady=steady) as store:
+        store.maintain()
+        assert numbers(store) == [0, 1]
+        steady.now += HOUR_US
+        store.maintain()
+        assert numbers(store) == [1]
+        steady.now += 2 * HOUR_US
+        store.maintain()
+        assert numbers(store) == []
 
 
 def test_the_disk_limit_holds(tmp_path: Path) -> None:
@@ -158,7 +209,7 @@ def test_readers_see_every_value_once_while_files_change(tmp_path: Path) -> None
 def test_readers_beside_eviction_see_a_stretch_without_holes(tmp_path: Path) -> None:
     clock = Clock()
     limits = StoreLimits(age_us=10, flush_rows=1, merge_files=2, file_rows=1_000)
-    with SiteStore(tmp_path, limits=limits, clock=clock) as store:
+    with SiteStore(tmp_path, limits=limits, clock=clock, steady=clock) as store:
 
         def work() -> None:
             for first in range(0, 3_000, 20):
@@ -237,18 +288,21 @@ def test_the_background_flushes_and_tells_its_problems(tmp_path: Path) -> None:
         assert store.state().problem is None
 
 
-def test_a_round_that_failed_is_tried_again() -> None:
-    rounds, done = [0], threading.Event()
+@pytest.mark.parametrize("error", [FoglineError("not now"), MemoryError("not now")])
+def test_a_round_that_failed_is_told_and_tried_again(error: Exception) -> None:
+    rounds, told, done = [0], [], threading.Event()
 
     def work() -> None:
         rounds[0] += 1
         if rounds[0] == 1:
-            raise FoglineError("not now")
+            raise error
+        told.append(upkeep.problem)
         done.set()
 
     upkeep = Upkeep(work, 0.01)
     upkeep.start()
     assert done.wait(30)
+    assert "not now" in told[0]
     upkeep.close()
     assert upkeep.problem is None
 
@@ -284,3 +338,15 @@ def test_a_damaged_or_missing_data_file_is_named(tmp_path: Path) -> None:
 def test_limits_that_make_no_sense(wrong: dict[str, int]) -> None:
     with pytest.raises(UsageError):
         StoreLimits(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_store_is_for_its_owner_only(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    for _ in range(2):
+        with SiteStore(folder) as store:
+            ingest(store, [Value("a", "e", 1, 1.0)])
+        assert folder.stat().st_mode & 0o777 == 0o700
+    with SiteStore(folder) as store:
+        inside = [path for path in folder.rglob("*") if path.suffix not in (".db-wal", ".db-shm")]
+        modes = {path.is_dir(): path.stat().st_mode & 0o777 for path in inside}
+        assert modes == {True: 0o700, False: 0o600}

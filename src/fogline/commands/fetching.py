@@ -137,5 +137,8 @@ def _missing(node: dict[str, Any], until: int) -> str:
     if not node.get("partial") and complete != times.NO_TIME and complete >= until:
         return ""
     behind = f", which knows it up to {iso_micros(complete)}" if complete != times.NO_TIME else ""
+    early = times.parse(node.get("since"))
     some = ", some metrics only" if node.get("partial") else ""
+    if early != times.NO_TIME:
+        some = f", without some from before {iso_micros(early)}"
     return f"node {name} is away; its values come from a copy at {node.get('at')}{behind}{some}"

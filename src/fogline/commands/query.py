@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,17 @@ from rich.console import Console
 from rich.table import Table
 
 from fogline.errors import DataError, UsageError
+from fogline.fabric import times
 from fogline.fabric.http import Door, Patience
 from fogline.fabric.local import find_site
 from fogline.fabric.tokens_file import add_token as make_token
 from fogline.fabric.tokens_file import list_tokens as known_tokens
 from fogline.fabric.tokens_file import remove_token as drop_token
+from fogline.storage.errors import BadQuery
 
 PAGE = 100_000
 _SHOWN = {"answered": "", "copy": "from a copy", "away": "away", "refused": "refused"}
+"""Other states are told as they are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,18 +177,20 @@ def _tell_values(found: list[Mapping[str, Any]], asked: Asked) -> None:
     _tell_rows([row | {"labels": _labels(row["labels"])} for row in rows], False)
 
 
-def _tell_rows(rows: list[Any], as_json: bool) -> None:
+def _tell_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    """A line each; a table has a column for every name that any row has."""
     if as_json:
         for row in rows:
             click.echo(json.dumps(row))
         return
     if not rows:
         return
+    names = dict.fromkeys(name for row in rows for name in row)
     table = Table(box=None, pad_edge=False)
-    for name in rows[0]:
+    for name in names:
         table.add_column(str(name), overflow="fold")
     for row in rows:
-        table.add_row(*(_text(value) for value in row.values()))
+        table.add_row(*(_text(row.get(name)) for name in names))
     wide = None if sys.stdout.isatty() else 250
     Console(highlight=False, markup=False, width=wide).print(table)
 
@@ -201,8 +206,10 @@ def _tell_nodes(told: Mapping[str, Any]) -> None:
 
 
 def _until(node: Mapping[str, Any]) -> str:
-    part = ", some metrics only" if node.get("partial") else ""
-    return f"up to {node['until']}{part}" if "until" in node else part.strip(", ")
+    parts = [f"from {node['since']} on"] if "since" in node else []
+    parts += [f"up to {node['until']}"] if "until" in node else []
+    some = ["some metrics only"] if node.get("partial") and "since" not in node else []
+    return ", ".join([" ".join(parts), *some]).removeprefix(", ")
 
 
 def _labels(labels: Any) -> str:
@@ -231,8 +238,15 @@ def _write(path: Path, tables: list[pa.Table]) -> None:
 
 
 def _between(between: tuple[str | None, str | None]) -> list[tuple[str, str | int | float]]:
+    """As they are: times before now count from the clock of who is asked. Raises `UsageError`."""
     pairs = zip(("from", "to"), between, strict=True)
-    return [(name, time) for name, time in pairs if time is not None]
+    given = [(name, time) for name, time in pairs if time is not None]
+    for name, time in given:
+        try:
+            times.moment(time)
+        except BadQuery as error:
+            raise UsageError(f"--{name}: {error.message}", error.hint) from error
+    return [*given]
 
 
 def _number(text: str) -> float | str:

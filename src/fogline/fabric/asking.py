@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fogline.storage.query import AGGREGATES, DEFAULT_ROWS
 
-ANSWERED, COPY, AWAY, REFUSED = "answered", "copy", "away", "refused"
+ANSWERED, COPY, AWAY, REFUSED, LIMITED = "answered", "copy", "away", "refused", "limited"
 
 Place = tuple[int, int]
 """Time and `seq` of a value: its place in a range."""
@@ -89,14 +89,16 @@ class NodeAnswer:
 
     node: str
     state: str
-    """ANSWERED, COPY, AWAY or REFUSED."""
+    """ANSWERED, COPY, AWAY, REFUSED, or LIMITED: the question is more than it may take."""
     at: str = ""
     """Of a copy: who holds it."""
     until: int | None = None
     """Of a copy: up to when it is complete."""
     partial: bool = False
-    """Of a copy: it holds only some metrics."""
+    """Of a copy: it does not hold all that was asked for; `since`, or only some metrics."""
     why: str = ""
+    since: int | None = None
+    """Of a copy: before this time, which was asked for, values are missing."""
 
     def as_json(self) -> dict[str, Any]:
         told = asdict(self)

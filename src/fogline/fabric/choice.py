@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fogline.fabric.seen import CopyInfo, Seen
 from fogline.storage.names import Pattern
+from fogline.storage.values import END_TIME
 
 Metrics = Sequence[str] | None
 _READ_MS = 1.0
@@ -22,6 +23,8 @@ class Route:
     copy: CopyInfo | None = None
     partial: bool = False
     """The copy does not hold all that is asked for."""
+    since: int | None = None
+    """Before this time, which is asked for too, some of it is missing."""
 
 
 def routes(
@@ -31,14 +34,16 @@ def routes(
     own_copies: Mapping[str, CopyInfo],
     metrics: Metrics,
     fresh_since: int | None = None,
+    start: int | None = None,
 ) -> list[Route]:
     """What to try for a node's values, the best first.
 
     That is the node itself, unless it is known to be away, then the copies: those that hold all
-    metrics asked for before others, the most up to date first. With `fresh_since`, copies that are
-    complete up to then come with the node itself, the nearest of all first.
+    metrics asked for, from `start` on, before others, the most up to date first. With
+    `fresh_since`, copies that are complete up to then come with the node itself, the nearest of all
+    first.
     """
-    copies = _copies(node, here, seen, own_copies, metrics)
+    copies = _copies(node, here, seen, own_copies, metrics, start)
     itself = seen[node].can_be_asked
     first = [Route(node)] if itself else []
     if fresh_since is not None:
@@ -59,9 +64,10 @@ def to_follow(
 
     That is a copy that keeps up, if it is here or much nearer than the node: values cross the way
     once, for the copy and for who follows. Else it is the node itself, and for one that is away the
-    copy that knows most.
+    copy that knows most; one that has evicted what comes next says so itself.
     """
-    copies = [r for r in _copies(node, here, seen, own_copies, metrics) if not r.partial]
+    held = _copies(node, here, seen, own_copies, metrics, END_TIME)
+    copies = [route for route in held if not route.partial]
     itself, told = Route(node), seen[node].told
     if not (seen[node].can_be_asked and told.id):
         return copies[0] if copies else None
@@ -70,6 +76,7 @@ def to_follow(
         route
         for route in copies
         if route.copy is not None and route.copy.id == told.id and _until(route) >= fresh_since
+        if route.copy.since is None
         if _NEARER * (_distance(route, here, seen) + _READ_MS) < far + _READ_MS
     ]
     return min(near, key=lambda route: _distance(route, here, seen), default=itself)
@@ -96,6 +103,7 @@ def _copies(
     seen: Mapping[str, Seen],
     own_copies: Mapping[str, CopyInfo],
     metrics: Metrics,
+    start: int | None,
 ) -> list[Route]:
     held = {
         at: other.told.copies[node]
@@ -104,8 +112,14 @@ def _copies(
     }
     if node in own_copies:
         held[here] = own_copies[node]
-    found = [Route(at, copy, not covers(copy.metrics, metrics)) for at, copy in held.items()]
+    found = [_route(at, copy, metrics, start) for at, copy in held.items()]
     return sorted(found, key=lambda r: (r.partial, -_until(r), _distance(r, here, seen), r.at))
+
+
+def _route(at: str, copy: CopyInfo, metrics: Metrics, start: int | None) -> Route:
+    early = copy.since is not None and (start is None or start < copy.since)
+    partial = early or not covers(copy.metrics, metrics)
+    return Route(at, copy, partial, copy.since if early else None)
 
 
 def _until(route: Route) -> int:

@@ -29,6 +29,7 @@ from fogline.storage.values import BATCH, with_seq
 Group = tuple[str, ...] | None
 """Metrics that are asked for together; None means all."""
 _ID, _INCLUDES, _FOLLOW, _COMPLETE, _UNTIL = "id/", "includes/", "follow/", "complete/", "until"
+_FIRST = "first"
 _UNTIL_US = 5_000_000
 """How much of `until` a crash may forget while nothing comes."""
 
@@ -88,6 +89,8 @@ class Copy:
     def step(self, origin: Origin, told: Told, rows: int) -> bool:
         """Takes a page of every group; whether there is more at once. Raises `NodeAway`."""
         self._renew(told)
+        if told.first > self.store.position(_FIRST):
+            self._note(_FIRST, told.first)
         more = False
         for group, log in self.groups.items():
             asked = now_us()
@@ -105,7 +108,11 @@ class Copy:
         return more
 
     def changes(self, after: int, metrics: Group, limit: int, share: float) -> Changes:
-        """For who follows the origin by way of this copy: up to where nothing is missing here."""
+        """For who follows the origin by way of this copy: up to where nothing is missing here.
+
+        Raises `NodeAway` when the next values are no longer here."""
+        if self._since is not None and after < self.store.evicted[0]:
+            raise NodeAway("the copy does not hold the next values any more")
         logs = [log for group, log in self.groups.items() if self.store.position(_complete(group))]
         last = min(map(self.store.committed, logs), default=0) - 1
         page = self.store.changes(after, metrics, limit, share)
@@ -126,7 +133,16 @@ class Copy:
             state.rows + state.waiting,
             self.store.last_seq,
             self._includes(),
+            self._since,
         )
+
+    @property
+    def _since(self) -> int | None:
+        """From when on everything is here that the origin had when it was last followed.
+
+        None where nothing was evicted here but what the origin had evicted too."""
+        seq, last = self.store.evicted
+        return None if last is None or seq < self.store.position(_FIRST) else last + 1
 
     @contextmanager
     def using(self) -> Iterator[SiteStore]:
@@ -165,6 +181,7 @@ class Copy:
             if _restores(log) != told.restores:
                 self._note(_follow(told.restores, group), 0)
                 self.store.forget(log)
+                self.store.forget(_FIRST)
 
     def _complete(self, group: Group) -> None:
         if not self.store.position(_complete(group)):

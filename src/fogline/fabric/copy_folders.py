@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from fogline.fabric.copy import Copy
@@ -26,7 +27,9 @@ class CopyFolders:
 
     def __init__(self, site: Path, limits: StoreLimits, metadata: MetadataStore) -> None:
         self._folder = site / FOLDER
-        self._limits = limits
+        # A merged file goes late by a 24th of the age. With the same limits no copy is to lose
+        # values by their age that its origin still has.
+        self._limits = replace(limits, age_us=limits.age_us + 2 * limits.merge_span_us)
         self._metadata = metadata
 
     def open(self, origin: str) -> Copy:

@@ -100,6 +100,7 @@ class Fabric:
             lambda node, answers: answers.range(question, places.get(node)),
             question.names,
             _since(stale),
+            question.start,
         )
         rows = _plain(found.tables)
         table, taken = merge.page(rows, tables.ROWS, question.limit, question.descending)
@@ -109,7 +110,10 @@ class Fabric:
 
     def aggregate(self, question: Aggregate, stale: float = 0.0) -> Whole:
         found = self._gather.all(
-            lambda _, answers: answers.aggregate(question), question.names, _since(stale)
+            lambda _, answers: answers.aggregate(question),
+            question.names,
+            _since(stale),
+            question.start,
         )
         schema = tables.aggregate_schema(question.functions)
         self._check_rows(found.tables)
@@ -206,6 +210,7 @@ class Fabric:
             rows=store.rows + store.waiting,
             bytes=store.disk_bytes,
             last=self._store.last_seq,
+            first=self._store.first_seq,
             metadata=self._store.metadata.version,
             restoring=self._restore.restoring,
             restored=self._restore.restored(),

@@ -6,6 +6,7 @@ its changes wait in its store.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +20,9 @@ from fogline.model.sites import FABRIC_LOGS
 
 _POLL_SECONDS = 0.5
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
+_BROKEN_SECONDS = 2.0
 _RUNNING = "running"
+_say = logging.getLogger(__name__)
 
 
 class FabricFeed:
@@ -73,10 +76,14 @@ class FabricFeed:
     def _run(self) -> None:
         try:
             while not self._stop.is_set():
-                if self._changed.is_set():
-                    self._changed.clear()
-                    self._reconcile()
-                more = self._round()
+                more = False
+                try:
+                    if self._changed.is_set():
+                        self._changed.clear()
+                        self._reconcile()
+                    more = self._round()
+                except Exception as error:
+                    self._broken(error)
                 self._tell()
                 if not more:
                     self._changed.wait(_POLL_SECONDS)
@@ -84,13 +91,24 @@ class FabricFeed:
             for feed in self._feeds.values():
                 feed.close()
 
+    def _broken(self, error: Exception) -> None:
+        """Told at every log; after a pause all is looked at again."""
+        _say.error("a round of fabric logs failed", exc_info=error)
+        ours = isinstance(error, FoglineError | OSError)
+        why = str(error) if ours else f"a bug: {error!r:.200}"
+        self._states |= dict.fromkeys({*self._wanted, *self._feeds}, why)
+        self._tell()
+        self._stop.wait(_BROKEN_SECONDS)
+        self._changed.set()
+
     def _reconcile(self) -> None:
         """Ends logs that nobody wants, also those of an earlier start, and begins new ones."""
         wanted = self._wanted
+        self._states = {name: state for name, state in self._states.items() if name in wanted}
         for name in [n for n, feed in self._feeds.items() if wanted.get(n) != feed.question]:
-            self._feeds.pop(name).end()
             self._states.pop(name, None)
             self._asked.pop(name, None)
+            self._feeds.pop(name).end()
         for name in self._logs.topics():
             if name.startswith(FABRIC_LOGS) and name not in wanted:
                 forget(self._logs, name)
@@ -119,8 +137,11 @@ class FabricFeed:
             self._states[feed.name] = f"cannot be written: {error}"
             return False
         except FoglineError as error:
-            rest = self._resting.setdefault(node, _Rest())
-            rest.begin(str(error))
+            self._resting.setdefault(node, _Rest()).begin(str(error))
+            return False
+        except Exception as error:
+            _say.exception("what %s tells cannot be followed", node)
+            self._resting.setdefault(node, _Rest()).begin(f"a bug: {error!r:.200}")
             return False
         self._states[feed.name] = _RUNNING
         self._asked.setdefault(feed.name, {})[node] = source.at
@@ -144,6 +165,9 @@ class FabricFeed:
             }
             for name, feed in self._feeds.items()
         ]
+        unbegun = self._states.keys() - self._feeds.keys()
+        nothing: dict[str, Any] = {"values": 0, "nodes": {}, "copies": {}, "away": resting}
+        self._told += [{"log": n, "state": self._states[n], **nothing} for n in sorted(unbegun)]
 
 
 class _Rest:

@@ -1,7 +1,8 @@
 """One question to all nodes at once. A node that does not answer is replaced by a copy, and named.
 
 No node is waited for longer than its client waits. What a node answers is checked there, so that
-here only wrong questions raise.
+here only wrong questions raise. A question that is too much for another node is not answered by it,
+which is told with the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from fogline.fabric.asking import ANSWERED, AWAY, COPY, REFUSED, Answers, Names, NodeAnswer
+from fogline.fabric.asking import (
+    ANSWERED,
+    AWAY,
+    COPY,
+    LIMITED,
+    REFUSED,
+    Answers,
+    Names,
+    NodeAnswer,
+)
 from fogline.fabric.choice import Route, routes
 from fogline.fabric.errors import NodeAway, NodeRefused
 from fogline.fabric.seen import CopyInfo, Seen
@@ -60,8 +70,14 @@ class Gather:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def all(self, ask: Ask, names: Names | None = None, fresh_since: int | None = None) -> Gathered:
-        """Raises what the own store raises, and `BadQuery` and `QueryLimit` of any node."""
+    def all(
+        self,
+        ask: Ask,
+        names: Names | None = None,
+        fresh_since: int | None = None,
+        start: int | None = None,
+    ) -> Gathered:
+        """Raises what the own store raises, and `BadQuery` of any node."""
         names = names or Names()
         wanted = parse_all(names.nodes)
         seen, copies = self._around.seen(), self._around.own_copies()
@@ -69,7 +85,7 @@ class Gather:
             node: self._pool.submit(
                 self._one,
                 *(node, ask),
-                routes(node, self._here, seen, copies, names.metrics, fresh_since),
+                routes(node, self._here, seen, copies, names.metrics, fresh_since, start),
             )
             for node in seen
             if _is_wanted(node, wanted)
@@ -87,18 +103,21 @@ class Gather:
 
     def _one(self, node: str, ask: Ask, ways: list[Route]) -> tuple[NodeAnswer, pa.Table | None]:
         """The values of another node, from the first way that leads to an answer."""
+        limit = ""
         for route in ways:
             try:
                 table = ask(node, self._around.answers(node, route))
             except (NodeAway, NodeRefused) as error:
                 if route.at != self._here:
                     self._around.failed(route.at, error)
-            except (BadQuery, QueryLimit):
+            except QueryLimit as error:
+                limit = limit or error.message
+            except BadQuery:
                 if route.copy is None:
                     raise
             else:
                 return self._answered(node, route), table
-        return self._missing(node), None
+        return NodeAnswer(node, LIMITED, why=limit) if limit else self._missing(node), None
 
     def _answered(self, node: str, route: Route) -> NodeAnswer:
         if route.copy is None:
@@ -107,7 +126,7 @@ class Gather:
             return NodeAnswer(node, ANSWERED, why="it takes its values back" if back else "")
         until = route.copy.until
         why = "it is not complete yet" if until is None else ""
-        return NodeAnswer(node, COPY, route.at, until, route.partial, why)
+        return NodeAnswer(node, COPY, route.at, until, route.partial, why, route.since)
 
     def _missing(self, node: str) -> NodeAnswer:
         now = self._around.seen().get(node)

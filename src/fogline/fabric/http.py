@@ -7,6 +7,7 @@ import http.client
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -115,11 +116,14 @@ class Door:
             headers["Content-Type"] = "application/json"
         repeatable = method != "POST" or target.partition("?")[0] in _QUESTIONS
         kept = self._take() if repeatable else None
+        until = time.monotonic() + self._patience.answer
         if kept is not None:
             try:
                 return self._exchange(kept, method, target, body, headers)
-            except (http.client.HTTPException, ConnectionError):
+            except (http.client.HTTPException, ConnectionError) as error:
                 kept.close()  # closed by the other side meanwhile: once more, anew
+                if time.monotonic() >= until:
+                    raise self._away(error) from error  # it was not: we closed it
             except OSError as error:
                 kept.close()
                 raise self._away(error) from error

@@ -7,6 +7,7 @@ says so, and tries again. What cannot change while it runs ends it, and the agen
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -48,6 +49,7 @@ _COUNTS = ("flush_rows", "flush_us", "wait_rows", "file_rows", "merge_files")
 
 
 def main() -> None:
+    os.umask(0o077)  # what it stores is for its owner only
     save_memory()
     parent = Parent()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")

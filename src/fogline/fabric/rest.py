@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fogline.errors import FoglineError
 from fogline.fabric import openapi, routes_metrics, routes_nodes, routes_spaces, routes_values
-from fogline.fabric.address import ALL, Address, Ask, question_of, read_parameters
+from fogline.fabric.address import ALL, HERE, Address, Ask, question_of, read_parameters
 from fogline.fabric.bodies import LARGEST, LARGEST_JSON, Intake
 from fogline.fabric.node import Node
 from fogline.fabric.replies import (
@@ -28,7 +28,7 @@ from fogline.fabric.replies import (
 )
 from fogline.fabric.tokens_file import Callers
 from fogline.fabric.wire import ARROW_TYPE
-from fogline.storage.errors import BadQuery
+from fogline.storage.errors import BadQuery, QueryLimit
 
 ROUTES = (
     *routes_values.ROUTES,
@@ -39,7 +39,10 @@ ROUTES = (
 OPEN = ("/openapi.json", "/docs")
 AT_ONCE = 16
 """Questions of each kind that are worked on at the same time; others wait."""
+SQL_AT_ONCE = {HERE: 4, ALL: 2}
+"""Statements in SQL, one of which runs while the others wait; more are refused."""
 _CALLER = "fogline.caller"
+SQL = "read:sql"
 
 
 def make_app(node: Node) -> Starlette:
@@ -60,15 +63,22 @@ class Rooms:
     """Where blocking work is done: threads, never the event loop.
 
     Questions to all nodes wait for other nodes, which may wait for us; they have threads of their
-    own, so that what a single node is asked for can always be answered.
+    own, so that what a single node is asked for can always be answered. So has SQL, which takes as
+    long as its author likes: whoever asks for too much of it is in nobody else's way.
     """
 
     def __init__(self) -> None:
         self._alone = anyio.CapacityLimiter(AT_ONCE)
         self._together = anyio.CapacityLimiter(AT_ONCE)
+        self._sql = {scope: anyio.CapacityLimiter(most) for scope, most in SQL_AT_ONCE.items()}
 
     async def work(self, address: Address, node: Node, ask: Ask) -> Response:
+        """Raises `QueryLimit` when there is no room for more SQL."""
         limiter = self._together if ask.values.get("scope") == ALL else self._alone
+        if address.right == SQL:
+            limiter = self._sql[ask.values["scope"]]
+            if not limiter.available_tokens:
+                raise QueryLimit("too many statements in SQL at once", "ask again later")
         return await run_sync(address.handler, node, ask, limiter=limiter)
 
 

@@ -206,8 +206,8 @@ def _nodes(nodes: tuple[NodeAnswer, ...]) -> dict[str, Any]:
 
 
 def _told(answer: Mapping[str, Any]) -> dict[str, Any]:
-    until = answer.get("until")
-    shown = {"until": times.text(until)} if isinstance(until, int) else {}
+    moments = {key: answer.get(key) for key in ("until", "since")}
+    shown = {key: times.text(at) for key, at in moments.items() if isinstance(at, int)}
     return {**answer, **shown}
 
 

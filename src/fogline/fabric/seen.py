@@ -33,7 +33,8 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class CopyInfo:
-    """A copy that a node holds: of which store, what of it, and up to when it is complete."""
+    """A copy that a node holds: of which store, what of it, and from and up to when it is
+    complete."""
 
     id: str
     metrics: tuple[str, ...] | None = None
@@ -44,12 +45,16 @@ class CopyInfo:
     """The highest number among its values."""
     includes: Mapping[str, Block] = field(default_factory=dict)
     """Older stores whose values are among those of this one."""
+    since: int | None = None
+    """The event time from which on nothing is missing that its origin still has; None: nothing is,
+    whatever the time."""
 
     def as_json(self) -> dict[str, Any]:
         return {
             "id": self.id,
             "metrics": None if self.metrics is None else list(self.metrics),
             "until": self.until,
+            "since": self.since,
             "bytes": self.bytes,
             "rows": self.rows,
             "last": self.last,
@@ -65,6 +70,8 @@ class Told:
     rows: int = 0
     bytes: int = 0
     last: int = -1
+    first: int = 0
+    """No value that it has on disk has a lower number."""
     metadata: int = 0
     restoring: bool = False
     restored: Mapping[str, Block] = field(default_factory=dict)
@@ -81,6 +88,7 @@ class Told:
             "rows": self.rows,
             "bytes": self.bytes,
             "last": self.last,
+            "first": self.first,
             "metadata": self.metadata,
             "restoring": self.restoring,
             "restored": {old: block.as_json() for old, block in self.restored.items()},
@@ -118,6 +126,7 @@ def read_state(data: Mapping[str, Any]) -> Told:
         rows=_number(data, "rows"),
         bytes=_number(data, "bytes"),
         last=_number(data, "last", -1),
+        first=_number(data, "first"),
         metadata=_number(data, "metadata"),
         restoring=_flag(data, "restoring"),
         restored=read_blocks(data.get("restored", {})),
@@ -134,7 +143,7 @@ def _copies(data: Mapping[str, Any]) -> dict[str, CopyInfo]:
 def read_copy(data: Any) -> CopyInfo:
     if not isinstance(data, dict) or not is_id(data.get("id")):
         raise BadValue("a copy has no store id")
-    until = data.get("until")
+    until, since = data.get("until"), data.get("since")
     return CopyInfo(
         id=str(data["id"]),
         metrics=read_metrics(data.get("metrics")),
@@ -143,6 +152,7 @@ def read_copy(data: Any) -> CopyInfo:
         rows=_number(data, "rows"),
         last=_number(data, "last", -1),
         includes=read_blocks(data.get("includes", {})),
+        since=None if since is None else _number(data, "since", -_HIGHEST),
     )
 
 

@@ -59,6 +59,13 @@ class Database:
                     raise _translated(error) from error
                 raise
 
+    @property
+    def bytes(self) -> int:
+        """What is in use, free pages left out."""
+        names = ("page_count", "freelist_count", "page_size")
+        pages, free, size = (self.ask(f"PRAGMA {name}")[0][0] for name in names)
+        return int((pages - free) * size)
+
     def close(self) -> None:
         with self._guard:
             self._connection.close()

@@ -225,7 +225,7 @@ class History:
 
     def _commit(self, new: Manifest, flushed: int, gone: Sequence[str] = ()) -> None:
         """The new manifest is on disk, then in memory; whoever calls holds the lock of commits."""
-        new = Manifest(new.files, new.positions, self._next_file, new.next_seq)
+        new = replace(new, next_file=self._next_file, version=manifest.VERSION)
         manifest.store(self.folder, new)
         with self._guard:
             self._manifest = new

@@ -55,7 +55,7 @@ class Latest:
     """Filled by one thread, read by any. No call waits for anything but short copies."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._guard = threading.Lock()
         self.incomplete = False
         """Whether values were given up because there was no room for them."""
@@ -76,7 +76,7 @@ class Latest:
             return
         with self._guard:
             self._apply(table, arrival)
-            if self.bytes > self._max_bytes:
+            if self.bytes > self.max_bytes:
                 self._shrink()
 
     def find(

@@ -29,7 +29,8 @@ class StoreLimits:
 
     `age_us` counts from a value's arrival. Values wait in memory until `flush_rows` of them are
     there or the first has waited `flush_us`; at `wait_rows` intake writes them itself. Files are
-    merged up to `file_rows`; a merge never spans more than a 24th of the age.
+    merged up to `file_rows`; a merge never spans more than a 24th of the age. So many `questions`
+    run at the same time, each with all that `query` allows; others wait for their turn.
     """
 
     age_us: int = 168 * HOUR_US
@@ -41,6 +42,7 @@ class StoreLimits:
     file_rows: int = 2_000_000
     merge_files: int = 8
     threads: int = 1
+    questions: int = 2
     query: QueryLimits = QueryLimits()
 
     def __post_init__(self) -> None:

@@ -16,8 +16,8 @@ from fogline.log import disk
 from fogline.storage.errors import StoreDamaged
 
 NAME = "manifest"
-_VERSION = 2
-_READABLE = (1, _VERSION)
+VERSION = 2
+_READABLE = (1, VERSION)
 UNKNOWN = -1
 
 
@@ -48,8 +48,12 @@ class Manifest:
     positions: Mapping[str, int] = field(default_factory=dict)
     next_file: int = 0
     next_seq: int = 0
-    version: int = _VERSION
+    version: int = VERSION
     """Of the file this was read from."""
+    evicted_seq: int = UNKNOWN
+    """The highest `seq` in a file that was evicted."""
+    evicted_last: int | None = None
+    """The latest event time in a file that was evicted."""
 
     @property
     def bytes(self) -> int:
@@ -73,8 +77,22 @@ class Manifest:
         return replace(self, files=(*rest[:place], new, *rest[place:]))
 
     def without(self, names: Iterable[str]) -> Manifest:
-        gone = set(names)
-        return replace(self, files=tuple(file for file in self.files if file.name not in gone))
+        """These are evicted, and what was in them is noted."""
+        wanted = set(names)
+        gone = [file for file in self.files if file.name in wanted]
+        seqs, lasts = [file.seq_last for file in gone], [file.last for file in gone]
+        before = [] if self.evicted_last is None else [self.evicted_last]
+        return replace(
+            self,
+            files=tuple(file for file in self.files if file.name not in wanted),
+            evicted_seq=max([self.evicted_seq, *seqs]),
+            evicted_last=max([*before, *lasts], default=None),
+        )
+
+    @property
+    def first_seq(self) -> int:
+        """Nothing on disk has a lower number; 0 where there is nothing."""
+        return min((file.seq_first for file in self.files), default=0)
 
 
 def load(folder: Path) -> Manifest:
@@ -96,10 +114,11 @@ def store(folder: Path, manifest: Manifest) -> None:
     """The manifest is on disk, also after a power failure."""
     body = json.dumps(
         {
-            "version": _VERSION,
+            "version": VERSION,
             "next_file": manifest.next_file,
             "next_seq": manifest.next_seq,
             "positions": dict(manifest.positions),
+            "evicted": [manifest.evicted_seq, manifest.evicted_last],
             "files": [asdict(file) for file in manifest.files],
         },
         separators=(",", ":"),
@@ -118,4 +137,15 @@ def _decoded(data: dict[str, object]) -> Manifest:
     if not isinstance(next_file, int) or not isinstance(next_seq, int):
         raise TypeError("not a manifest")
     listed = tuple(DataFile(**file) for file in files)
-    return Manifest(listed, positions, next_file, next_seq, version)
+    seq, last = _evicted(data.get("evicted", [UNKNOWN, None]))
+    return Manifest(listed, positions, next_file, next_seq, version, seq, last)
+
+
+def _evicted(told: object) -> tuple[int, int | None]:
+    """Older manifests do not tell it."""
+    if not isinstance(told, list) or len(told) != 2:
+        raise TypeError("not a manifest")
+    seq, last = told
+    if not isinstance(seq, int) or not isinstance(last, int | None):
+        raise TypeError("not a manifest")
+    return seq, last

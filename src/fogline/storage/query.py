@@ -17,6 +17,7 @@ from fogline.storage.cursor import Cursor, decode
 from fogline.storage.errors import BadQuery, QueryLimit
 from fogline.storage.history import History, View
 from fogline.storage.limits import StoreLimits
+from fogline.storage.rooms import Rooms
 from fogline.storage.selection import Selection
 from fogline.storage.values import (
     BATCH,
@@ -62,11 +63,10 @@ class Queries:
     def __init__(self, history: History, limits: StoreLimits) -> None:
         self._history = history
         self._limits = limits.query
-        self._database = engine.connect(limits.threads, limits.query.memory_bytes)
-        self._database.execute("SET parquet_metadata_cache = true")
+        self._rooms = Rooms(limits)
 
     def close(self) -> None:
-        self._database.close()
+        self._rooms.close()
 
     def range(
         self,
@@ -131,12 +131,8 @@ class Queries:
 
     def run(self, text: str, values: list[object]) -> pa.Table:
         """The answer to a statement of ours. Raises `QueryLimit`."""
-        connection = self._database.cursor()
-        try:
-            with engine.limited(connection, self._limits):
-                return connection.execute(text, values).to_arrow_table()
-        finally:
-            connection.close()
+        with self._rooms.one() as connection, engine.limited(connection, self._limits):
+            return connection.execute(text, values).to_arrow_table()
 
     def _check_rows(self, limit: int) -> None:
         if not 0 < limit <= self._limits.rows:
@@ -151,14 +147,14 @@ class Queries:
         return self._ask(selection, f"SELECT {_COLUMNS} FROM values {extra} {tail}", values)
 
     def _ask(self, selection: Selection, text: str, values: list[object]) -> pa.Table:
-        connection = self._database.cursor()
-        try:
-            with self._history.view() as view, engine.limited(connection, self._limits):
-                source, parameters = _source(connection, view, selection)
-                query = f"WITH values AS ({source}) {text}"
-                return connection.execute(query, [*parameters, *values]).to_arrow_table()
-        finally:
-            connection.close()
+        with (
+            self._rooms.one() as connection,
+            self._history.view() as view,
+            engine.limited(connection, self._limits),
+        ):
+            source, parameters = _source(connection, view, selection)
+            query = f"WITH values AS ({source}) {text}"
+            return connection.execute(query, [*parameters, *values]).to_arrow_table()
 
 
 def _source(

@@ -10,11 +10,13 @@ import json
 import math
 import re
 import threading
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fogline.storage.database import Database
-from fogline.storage.errors import BadQuery, BadValue
+from fogline.storage.errors import BadQuery, BadValue, StoreError
+from fogline.storage.limits import StoreLimits
 from fogline.storage.values import END_TIME, FIRST_TIME, NAME_BYTES, TEXT_BYTES
 
 TYPES: dict[str, type] = {"number": float, "integer": int, "text": str, "boolean": bool}
@@ -22,12 +24,15 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
 _SQL = {"number": "REAL", "integer": "INTEGER", "text": "TEXT", "boolean": "INTEGER"}
 _MAX_COLUMNS = 100
 _MAX_ROWS = 100_000
+_PIECE = 1_000
+_PAUSE_SECONDS = 0.002
 Field = float | int | str | bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What a space looks like. `age_us` and `rows` limit what it keeps; nothing: no limit."""
+    """What a space looks like. `age_us` (of a row's time) and `rows` limit what it keeps; without
+    them the limits of the store hold."""
 
     name: str
     columns: Mapping[str, str]
@@ -58,12 +63,20 @@ class Row:
 class Spaces:
     """All spaces of a site; for any thread, as long as both databases are open."""
 
-    def __init__(self, disk: Database, memory: Database) -> None:
+    def __init__(
+        self, disk: Database, memory: Database, limits: StoreLimits, clock: Callable[[], int]
+    ) -> None:
         self._databases = {True: disk, False: memory}
+        self._limits = limits
+        self._clock = clock
+        self._at_most: dict[str, int] = {}
+        """Of spaces whose rows were counted: there are no more than these."""
         self._guard = threading.Lock()
         disk.run("CREATE TABLE IF NOT EXISTS spaces (name TEXT PRIMARY KEY, body TEXT)")
         rows = disk.ask("SELECT body FROM spaces")
         self._spaces = {space.name: space for space in (Space(**json.loads(r[0])) for r in rows)}
+        for space in self._spaces.values():
+            self._make(space)
 
     def create(self, space: Space) -> None:
         """Does nothing for one that is there with the same columns. Raises `BadValue`."""
@@ -74,11 +87,7 @@ class Spaces:
                 dict(space.columns),
             ):
                 raise BadValue(f"the space {space.name} has other columns", "drop it first")
-            columns = "".join(f', "{name}" {_SQL[t]}' for name, t in space.columns.items())
-            table = (
-                f'"space_{space.name}" (key TEXT, time INTEGER{columns}, PRIMARY KEY (key, time))'
-            )
-            self._database(space).run(f"CREATE TABLE IF NOT EXISTS {table} WITHOUT ROWID")
+            self._make(space)
             if space.persistent:
                 body = json.dumps(_as_json(space))
                 self._database(space).run("REPLACE INTO spaces VALUES (?, ?)", (space.name, body))
@@ -91,6 +100,7 @@ class Spaces:
                 self._database(space).run("DELETE FROM spaces WHERE name = ?", (name,))
             self._database(space).run(f'DROP TABLE IF EXISTS "space_{name}"')
             del self._spaces[name]
+            self._at_most.pop(name, None)
 
     def all(self) -> tuple[Space, ...]:
         return tuple(self._spaces[name] for name in sorted(self._spaces))
@@ -98,8 +108,11 @@ class Spaces:
     def put(self, name: str, rows: Iterable[Row]) -> None:
         """All rows or none. Raises `BadValue` for one that does not fit the columns."""
         space = self._space(name)
-        marks = ", ".join("?" * (len(space.columns) + 2))
-        prepared = [_prepared(space, row) for row in rows]
+        marks = ", ".join("?" * (len(space.columns) + 3))
+        now = self._clock()
+        prepared = [(*_prepared(space, row), now) for row in rows]
+        if name in self._at_most:
+            self._at_most[name] += len(prepared)
         self._database(space).run_all(f'REPLACE INTO "space_{name}" VALUES ({marks})', prepared)
 
     def get(self, name: str, key: str) -> Row | None:
@@ -122,7 +135,10 @@ class Spaces:
         space = self._space(name)
         where, values = _where(key, start, end)
         way = "DESC" if descending else "ASC"
-        query = f'SELECT * FROM "space_{name}" {where} ORDER BY time {way}, key {way} LIMIT ?'
+        columns = ", ".join(["key", "time", *(f'"{column}"' for column in space.columns)])
+        query = (
+            f'SELECT {columns} FROM "space_{name}" {where} ORDER BY time {way}, key {way} LIMIT ?'
+        )
         return [_row(space, row) for row in self._database(space).ask(query, (*values, limit))]
 
     def delete(
@@ -133,20 +149,105 @@ class Spaces:
         where, values = _where(key, start, end)
         return self._database(space).run(f'DELETE FROM "space_{name}" {where}', values)
 
+    def bytes(self, persistent: bool) -> int:
+        """What the spaces on disk, or those in memory, take there."""
+        kind = [space for space in self.all() if space.persistent == persistent]
+        return self._databases[persistent].bytes if kind else 0
+
     def evict(self, now: int) -> int:
-        """Enforces the limits of all spaces; returns how many rows went."""
-        return sum(self._evict(space, now) for space in self.all())
+        """Enforces all limits; returns how many rows went.
+
+        Looks before it deletes, and deletes in small pieces, so that nobody waits for it long."""
+        gone = 0
+        for space in self.all():
+            try:
+                gone += self._evict(space, now)
+            except StoreError:
+                if space.name in self._spaces:  # else it was dropped meanwhile
+                    raise
+        for persistent in (True, False):
+            gone += self._shrink(persistent)
+        return gone
 
     def _evict(self, space: Space, now: int) -> int:
+        """By the limits of its own; where it has none for their age, rows on disk go by that of the
+        store, which counts from their arrival."""
         gone = 0
         if space.age_us is not None:
-            gone += self.delete(space.name, end=now - space.age_us)
+            gone += self._delete_oldest(space, "time", now - space.age_us)
+        elif space.persistent:
+            gone += self._delete_oldest(space, "_arrived", now - self._limits.age_us)
         if space.rows is not None:
-            table = f'"space_{space.name}"'
-            oldest = f"SELECT key, time FROM {table} ORDER BY time DESC, key DESC LIMIT -1 OFFSET ?"
-            statement = f"DELETE FROM {table} WHERE (key, time) IN ({oldest})"
-            gone += self._database(space).run(statement, (space.rows,))
+            gone += self._keep_rows(space, space.rows)
         return gone
+
+    def _delete_oldest(self, space: Space, column: str, before: int) -> int:
+        gone = 0
+        while piece := self._delete_piece(
+            space, f"WHERE {column} < ? ORDER BY {column}", (before,)
+        ):
+            gone += piece
+        return gone
+
+    def _keep_rows(self, space: Space, most: int) -> int:
+        """Rows are counted only when there may be too many."""
+        known = self._at_most.get(space.name)
+        if known is not None and known <= most:
+            return 0
+        self._at_most[space.name] = 0
+        asked = self._database(space).ask(f'SELECT count(*) FROM "space_{space.name}"')
+        counted = int(asked[0][0])
+        left = counted - most
+        while left > 0:
+            left -= self._delete_piece(space, "ORDER BY time, key", (), min(left, _PIECE)) or left
+        self._at_most[space.name] += min(counted, most)
+        return max(counted - most, 0)
+
+    def _shrink(self, persistent: bool) -> int:
+        """Rows that came first go until the rest fits into half of the store's room."""
+        room = (self._limits.disk_bytes if persistent else self._limits.latest_bytes) // 2
+        gone = 0
+        while self.bytes(persistent) > room:
+            oldest = self._oldest(persistent)
+            if oldest is None:
+                break
+            gone += self._delete_piece(oldest, "ORDER BY _arrived", ())
+        return gone
+
+    def _oldest(self, persistent: bool) -> Space | None:
+        """The space whose first row came first."""
+        found = []
+        for space in self.all():
+            if space.persistent == persistent:
+                query = f'SELECT min(_arrived) FROM "space_{space.name}"'
+                found.append((self._database(space).ask(query)[0][0], space))
+        full = [pair for pair in found if pair[0] is not None]
+        return min(full, key=lambda pair: (pair[0], pair[1].name))[1] if full else None
+
+    def _delete_piece(
+        self, space: Space, which: str, values: tuple[object, ...], most: int | None = None
+    ) -> int:
+        table = f'"space_{space.name}"'
+        chosen = f"SELECT key, time FROM {table} {which} LIMIT {most or _PIECE}"
+        statement = f"DELETE FROM {table} WHERE (key, time) IN ({chosen})"
+        gone = self._database(space).run(statement, values)
+        if gone:
+            time.sleep(_PAUSE_SECONDS)  # whoever waits for the database comes first
+        return gone
+
+    def _make(self, space: Space) -> None:
+        """Its table and what finds the oldest rows in it."""
+        name, database = space.name, self._database(space)
+        columns = "".join(f', "{column}" {_SQL[kind]}' for column, kind in space.columns.items())
+        body = f"key TEXT, time INTEGER{columns}, _arrived INTEGER, PRIMARY KEY (key, time)"
+        database.run(f'CREATE TABLE IF NOT EXISTS "space_{name}" ({body}) WITHOUT ROWID')
+        known = database.ask(f'PRAGMA table_info("space_{name}")')
+        if "_arrived" not in {row[1] for row in known}:  # of an older version
+            database.run(f'ALTER TABLE "space_{name}" ADD COLUMN _arrived INTEGER')
+            database.run(f'UPDATE "space_{name}" SET _arrived = ?', (self._clock(),))
+        for index, on in (("time", "time, key"), ("arrived", "_arrived")):
+            made = f'"{index}_of_{name}" ON "space_{name}" ({on})'
+            database.run(f"CREATE INDEX IF NOT EXISTS {made}")
 
     def _space(self, name: str) -> Space:
         if name not in self._spaces:
@@ -164,7 +265,7 @@ def _as_json(space: Space) -> dict[str, object]:
 
 
 def _where(key: str | None, start: int, end: int) -> tuple[str, tuple[object, ...]]:
-    start, end = (min(max(time, FIRST_TIME), END_TIME) for time in (start, end))
+    start, end = (min(max(at, FIRST_TIME), END_TIME) for at in (start, end))
     if key is None:
         return "WHERE time >= ? AND time < ?", (start, end)
     return "WHERE time >= ? AND time < ? AND key = ?", (start, end, key)
@@ -207,10 +308,10 @@ def _number(value: Field, name: str) -> float:
 
 
 def _row(space: Space, row: tuple[object, ...]) -> Row:
-    key, time, *rest = row
+    key, at, *rest = row
     found: dict[str, Field] = {}
     for (name, kind), value in zip(space.columns.items(), rest, strict=True):
         found[name] = TYPES[kind](value) if value is not None else None
     assert isinstance(key, str)
-    assert isinstance(time, int)
-    return Row(key, time, found)
+    assert isinstance(at, int)
+    return Row(key, at, found)

@@ -23,7 +23,8 @@ _PASSED_ON = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG")
 
 
 class SqlProcess:
-    """One statement at a time, for any thread; the others wait. `close` ends the process.
+    """One statement at a time, for any thread. The others wait, none longer than a statement may
+    take. `close` ends the process.
 
     The process starts with the first statement and stays for the next one; one that went beyond its
     limits is ended and the next statement gets a new one. It knows nothing of our environment.
@@ -42,8 +43,13 @@ class SqlProcess:
             "threads": self._threads,
             "limits": asdict(limits),
         }
-        with self._turn:
+        if not self._turn.acquire(timeout=limits.seconds):
+            told = f"other statements are in the way for more than {limits.seconds:g} s"
+            raise QueryLimit(told, "ask again later")
+        try:
             reply, table = self._ask(head, tables, limits)
+        finally:
+            self._turn.release()
         if reply:
             kind = _ERRORS.get(str(reply.get("error")), StoreError)
             raise kind(str(reply.get("text")), str(reply.get("hint")))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 
-from fogline.errors import FoglineError
 from fogline.log import LogBusy
 from fogline.log.lock import WriterLock
+from fogline.private_files import private_folder
 from fogline.storage import manifest
 from fogline.storage.changes import Changes, Following
 from fogline.storage.database import Database
@@ -29,7 +29,7 @@ from fogline.storage.selection import Names, Selection
 from fogline.storage.spaces import Spaces
 from fogline.storage.sql import Tables
 from fogline.storage.sql_process import SqlProcess
-from fogline.storage.upkeep import Upkeep, to_evict, to_merge
+from fogline.storage.upkeep import EvictionClock, Upkeep, to_evict, to_merge
 from fogline.storage.values import END_TIME, FIRST_TIME
 
 UPKEEP_SECONDS = 0.5
@@ -37,6 +37,10 @@ UPKEEP_SECONDS = 0.5
 
 def now_us() -> int:
     return time.time_ns() // 1000
+
+
+def steady_us() -> int:
+    return time.monotonic_ns() // 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +70,18 @@ class SiteStore:
         limits: StoreLimits | None = None,
         clock: Callable[[], int] = now_us,
         metadata: MetadataStore | None = None,
+        steady: Callable[[], int] = steady_us,
     ) -> None:
         """Recovers what is there. Raises `StoreBusy` and `StoreDamaged`.
+
+        `clock` tells arrivals and may be set by anybody, `steady` only ever goes on.
 
         A store that holds a copy of another site's values is given this site's metadata.
         """
         self.limits = limits or StoreLimits()
         self._clock = clock
-        folder.mkdir(parents=True, exist_ok=True)
+        self._steady = steady
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             self._lock = WriterLock(folder)
         except LogBusy as error:
@@ -148,6 +156,19 @@ class SiteStore:
     def last_seq(self) -> int:
         """The highest number of a value so far, on disk or not; -1 for none."""
         return self._history.last_seq
+
+    @property
+    def first_seq(self) -> int:
+        """Nothing on disk has a lower number; 0 where there is nothing."""
+        return self._history.manifest.first_seq
+
+    @property
+    def evicted(self) -> tuple[int, int | None]:
+        """The highest number and the latest event time of what was evicted, -1 and None for none.
+
+        Whatever has a higher number, or a later time, is still here."""
+        known = self._history.manifest
+        return known.evicted_seq, known.evicted_last
 
     def latest(self, metrics: Names = None, entities: Names = None) -> pa.Table:
         """The newest values as a batch; names may be prefixes (`cpu_%`), nothing means all."""
@@ -236,14 +257,13 @@ class SiteStore:
             now = self._clock()
             if self._flush_is_due(now):
                 self._history.flush()
-            self._evict(now)
+            self._evict()
             merged = to_merge(self._history.manifest, self.limits)
             if merged:
                 self._history.merge(merged)
 
     def state(self) -> StoreState:
         known = self._history.manifest
-        problem = self._upkeep.problem
         return StoreState(
             latest=len(self._latest),
             latest_bytes=self._latest.bytes,
@@ -251,10 +271,11 @@ class SiteStore:
             waiting=self._history.waiting_rows,
             files=len(known.files),
             disk_bytes=known.bytes,
-            problem=problem.message if isinstance(problem, FoglineError) else None,
+            problem=self._upkeep.problem,
         )
 
     def _open(self, folder: Path, site: str, metadata: MetadataStore | None) -> None:
+        private_folder(folder)
         self._history = History(folder)
         had_one = (folder / manifest.NAME).exists() and self._history.manifest.version > 1
         self.id = store_id(folder, may_make=not had_one)
@@ -267,8 +288,10 @@ class SiteStore:
         self._following = Following(self._history, self._queries, self._clock)
         self._listing = Listing(self._history, self._latest, self._queries)
         self.metadata = metadata or MetadataStore(self._databases[0], site)
-        self.spaces = Spaces(*self._databases)
+        self.spaces = Spaces(*self._databases, self.limits, self._clock)
         self._upkeep = Upkeep(self.maintain, UPKEEP_SECONDS)
+        dues = [file.arrived_last + self.limits.age_us for file in self._history.manifest.files]
+        self._ages = EvictionClock(self._clock(), self._steady(), min(dues, default=None))
         self._intake = threading.Lock()
         self._maintenance = threading.Lock()
 
@@ -280,9 +303,14 @@ class SiteStore:
         # A clock that was set back must not keep values waiting.
         return many or abs(now - since) >= self.limits.flush_us
 
-    def _evict(self, now: int) -> None:
-        gone = to_evict(self._history.manifest, self.limits, now)
+    def _evict(self) -> None:
+        now = self._ages.move(self._clock(), self._steady())
+        self.spaces.evict(now)
+        # Spaces have at most half of the room; the rest is for values.
+        disk = self.limits.disk_bytes - min(self.spaces.bytes(True), self.limits.disk_bytes // 2)
+        gone = to_evict(self._history.manifest, replace(self.limits, disk_bytes=disk), now)
         if gone:
             self._history.drop(gone)
+        memory = min(self.spaces.bytes(False), self.limits.latest_bytes // 2)
+        self._latest.max_bytes = self.limits.latest_bytes - memory
         self._latest.forget_before(now - self.limits.age_us)
-        self.spaces.evict(now)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 
 from fogline.errors import FoglineError
 from fogline.storage.limits import StoreLimits
 from fogline.storage.manifest import DataFile, Manifest
+
+FASTEST = 24
+"""Of a clock that jumped forward eviction follows a day an hour."""
+_say = logging.getLogger(__name__)
 
 
 def to_evict(manifest: Manifest, limits: StoreLimits, now: int) -> tuple[DataFile, ...]:
@@ -51,14 +56,34 @@ def _runs(files: Sequence[DataFile], limits: StoreLimits) -> list[list[DataFile]
     return runs
 
 
+class EvictionClock:
+    """The time that eviction by age goes by: the clock's, but it never runs ahead of steady time by
+    more than `FASTEST` times.
+
+    So a clock that jumps forward, or is wrong at a start, does not empty the store at once: there
+    is time to set it right, and then nothing more goes. A clock that is set back is followed at
+    once. `oldest_due` is when the oldest of what is there is due.
+    """
+
+    def __init__(self, now: int, steady: int, oldest_due: int | None = None) -> None:
+        self._time = now if oldest_due is None else min(now, oldest_due)
+        self._steady = steady
+
+    def move(self, now: int, steady: int) -> int:
+        """The time at this moment; both in microseconds, `steady` of a clock nobody can set."""
+        passed, self._steady = steady - self._steady, steady
+        self._time = min(now, self._time + FASTEST * passed)
+        return self._time
+
+
 class Upkeep:
     """Calls `work` every `seconds` in a thread of its own, from `start` until `close`.
 
-    An error of ours is kept in `problem` until a round succeeds; the next round tries again.
+    Whatever goes wrong is kept in `problem` until a round succeeds; the next round tries again.
     """
 
     def __init__(self, work: Callable[[], None], seconds: float) -> None:
-        self.problem: FoglineError | None = None
+        self.problem: str | None = None
         self._work = work
         self._seconds = seconds
         self._ended = threading.Event()
@@ -79,4 +104,8 @@ class Upkeep:
                 self._work()
                 self.problem = None
             except FoglineError as error:
-                self.problem = error
+                self.problem = error.message
+            except Exception as error:
+                if self.problem is None:
+                    _say.exception("upkeep of the store failed")
+                self.problem = f"a bug: {error!r:.200}"
