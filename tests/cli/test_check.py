@@ -87,6 +87,8 @@ BROKEN = [
      "there is no format jsno", "did you mean json?"),
     ("", 's = STREAM FROM file(path="a", lateness="soon"); i = COMPUTE x', "PARAMETER", 2, 32,
      'lateness "soon" is no duration', 'lateness="2 s"'),
+    ("", 's = STREAM FROM mqtt(topic="a", ahead="1"); i = COMPUTE x', "PARAMETER", 2, 33,
+     'ahead "1" is no duration', 'ahead="2 s"'),
     ("", 's = STREAM FROM file(path="a", schema="x dubble"); i = COMPUTE x', "PARAMETER", 2, 32,
      "is not a name and a type", "double"),
     (S, 'i = COMPUTE x TO mqtt(host="a")', "PARAMETER", 2, 18, 'TO mqtt needs topic="…"', ""),

@@ -7,10 +7,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from fogline.language import ast
-from fogline.model.streams import FORMATS, INSIGHT, NUMBER, STRING, StreamSource
+from fogline.model.streams import (
+    AHEAD_MS,
+    FORMATS,
+    INSIGHT,
+    LATENESS_MS,
+    NUMBER,
+    STRING,
+    StreamSource,
+)
 from fogline.plan.problems import Problems, did_you_mean
 
-_COMMON = {"format", "time", "entity", "schema", "lateness", "metric", "value", "header"}
+_COMMON = frozenset(
+    ("format", "time", "entity", "schema", "lateness", "ahead", "metric", "value", "header")
+)
 _REQUIRED = {"mqtt": {"topic"}, "file": {"path"}, "memory": {"name"}, "storageFabric": set[str]()}
 _OPTIONAL = {"mqtt": {"broker", "nodes"}, "file": set[str](), "memory": set[str]()}
 _LATER = {"kafka", "amqp"}
@@ -89,7 +99,8 @@ def _stream(stream: ast.Stream, problems: Problems) -> StreamSource:
         metric_field=text("metric", "metricID" if fabric else None),
         value_field=text("value", "value" if fabric else None),
         schema=schema,
-        lateness_ms=_lateness(provider, problems),
+        lateness_ms=_duration(provider, "lateness", LATENESS_MS, problems),
+        ahead_ms=_duration(provider, "ahead", AHEAD_MS, problems),
         conditions=tuple(
             (p.key, str(p.value)) for p in provider.parameters if fabric and p.key not in _COMMON
         ),
@@ -158,15 +169,15 @@ def duration_ms(text: str) -> int | None:
     return None if factor is None else round(float(match[1]) * factor)
 
 
-def _lateness(provider: ast.Provider, problems: Problems) -> int:
-    parameter = _parameter(provider, "lateness")
+def _duration(provider: ast.Provider, key: str, absent: int, problems: Problems) -> int:
+    parameter = _parameter(provider, key)
     if parameter is None:
-        return 1000
+        return absent
     millis = duration_ms(str(parameter.value))
     if millis is None:
-        hint = 'write a number and a unit, e.g. lateness="2 s"'
-        problems.add("PARAMETER", f'lateness "{parameter.value}" is no duration', parameter, hint)
-        return 1000
+        hint = f'write a number and a unit, e.g. {key}="2 s"'
+        problems.add("PARAMETER", f'{key} "{parameter.value}" is no duration', parameter, hint)
+        return absent
     return millis
 
 

@@ -208,9 +208,9 @@ def stream_input(spec: JobSpec, stream: StreamSource) -> Input:
     )
     if stream.in_log:
         log = stream_log(stream)
-        begin = {"start": str(spec.starts.get(log, 0))}
+        own = {"start": str(spec.starts.get(log, 0)), "ahead": str(stream.ahead_ms)}
         path, sampled = spec.log_folder(log), stream.share < 1
-        return replace(common, path=path, log=True, sampled=sampled, options=begin)
+        return replace(common, path=path, log=True, sampled=sampled, options=own)
     if stream.provider == "file":
         return replace(common, path=Path(str(stream.parameter("path"))).resolve())
     raise UsageError(f"stream {stream.name} comes from {stream.provider}, which a site cannot read")
