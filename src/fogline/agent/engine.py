@@ -30,8 +30,6 @@ _STARTING_EACH, _STARTING_LONGEST = 0.01, 0.1
 """How often jobs that start are looked at besides, by their number: somebody waits for them."""
 _STARTING_PARTS = 10
 _STARTING = "starting"
-_ADAPTIVE_SOURCE = 2
-"""The one who writes logs from this process; any number but 0 will do."""
 
 
 def main() -> None:
@@ -47,6 +45,7 @@ class Engine:
         self._config = config
         self._logs = SiteLog(Path(config["logs"]), min_free_bytes=config["min_free_bytes"])
         self._writers: dict[str, LogWriter] = {}
+        self._writing = threading.Lock()
         self._jobs: dict[str, EngineJob] = {}
         self._due = 0.0
         """When all jobs are to be looked after again."""
@@ -88,6 +87,7 @@ class Engine:
                 self._jobs[name].assign(assignment, package)
             else:
                 self._jobs[name] = EngineJob(place, assignment, package)
+        self._let_go()
         self._tell()
 
     def _turn(self, gone: threading.Event) -> float:
@@ -137,13 +137,22 @@ class Engine:
         ]
         tell({"state": state, "revision": self._config["revision"], "jobs": jobs})
 
-    def _append(self, log: str, epoch: int, records: Sequence[bytes]) -> None:
-        if log not in self._writers:
-            self._writers[log] = self._logs.writer(log)
-        writer = self._writers[log]
-        if writer.last_epoch(_ADAPTIVE_SOURCE) < epoch:
-            writer.append([(log, record) for record in records], _ADAPTIVE_SOURCE, epoch)
-            writer.commit()
+    def _append(
+        self, log: str, source: int, epoch: int, records: Sequence[tuple[str, bytes]]
+    ) -> None:
+        with self._writing:
+            if log not in self._writers:
+                self._writers[log] = self._logs.writer(log)
+            writer = self._writers[log]
+            if writer.last_epoch(source) < epoch:
+                writer.append(records, source, epoch)
+                writer.commit()
+
+    def _let_go(self) -> None:
+        """A changed job may write its logs from Spark's process."""
+        with self._writing:
+            while self._writers:
+                self._writers.popitem()[1].close()
 
 
 def with_slots(engine: str, slots: int) -> str:

@@ -24,7 +24,7 @@ from fogline.plan.rules import optimise
 if TYPE_CHECKING:
     from fogline.spark.session import Session
 
-Append = Callable[[str, int, Sequence[bytes]], None]
+Append = Callable[[str, int, int, Sequence[tuple[str, bytes]]], None]
 
 
 class SparkJob(Protocol):

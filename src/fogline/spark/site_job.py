@@ -21,7 +21,8 @@ from fogline.model.streams import StreamSource
 from fogline.plan.operators import Plan
 from fogline.plan.program import Program, lower
 from fogline.plan.split import split_live
-from fogline.spark.adaptive_sink import AdaptiveSink, Append
+from fogline.spark.adaptive_sink import AdaptiveSink
+from fogline.spark.appending import Append
 from fogline.spark.columns import Functions, no_functions
 from fogline.spark.compile import Compiled, compile_program
 from fogline.spark.live import compile_live
@@ -150,8 +151,8 @@ class SiteJob:
         )
         trigger = {"processingTime": f"{self._spec.trigger_ms} milliseconds"}
         if sink is not None:
-            rows = compiled.frames[name].writeStream
-            return self._run(name, rows.foreachBatch(sink.writer(self._spec.append)), trigger)
+            batch = sink.writer(self._spec.append, self._spec.checkpoints / name)
+            return self._run(name, compiled.frames[name].writeStream.foreachBatch(batch), trigger)
         writer = self._to_logs(compiled, name, program, live=False).outputMode("append")
         return self._run(name, writer, trigger)
 
