@@ -7,6 +7,7 @@ process is gone; the agent starts it again, and every job goes on from its check
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 import time
@@ -157,7 +158,12 @@ class Engine:
 
 def with_slots(engine: str, slots: int) -> str:
     """A local engine with room for real time: such a query holds its slots while it waits."""
-    return f"local[{(os.cpu_count() or 1) + slots}]" if engine == "local[*]" else engine
+    local = re.fullmatch(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*(\d+)\s*)?\])?", engine)
+    if local is None:
+        return engine
+    threads, failures = local.groups()
+    own = (os.cpu_count() or 1) if threads == "*" else int(threads or 1)
+    return f"local[{own + slots},{failures}]" if failures else f"local[{own + slots}]"
 
 
 if __name__ == "__main__":
