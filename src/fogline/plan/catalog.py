@@ -12,10 +12,12 @@ from fogline.model.streams import (
     FORMATS,
     INSIGHT,
     LATENESS_MS,
+    MQTT,
     NUMBER,
     STRING,
     StreamSource,
 )
+from fogline.plan.mqtt_checks import check_source
 from fogline.plan.problems import Problems, did_you_mean
 
 _COMMON = frozenset(
@@ -131,6 +133,8 @@ def _check_provider(provider: ast.Provider, problems: Problems) -> None:
     if form and form.value not in FORMATS:
         hint = did_you_mean(str(form.value), FORMATS)
         problems.add("PARAMETER", f"there is no format {form.value}", form, hint)
+    if provider.name == MQTT:
+        check_source(provider, problems)
     if _parameter(provider, "metric") and not _parameter(provider, "value"):
         problems.add("PARAMETER", 'metric="…" needs value="…" beside it', provider)
 
