@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from fogline.agent import engine as module
-from fogline.agent.engine import Engine
+from fogline.agent.engine import Engine, with_slots
+from fogline.agent.told import engine_slots
 from fogline.model.sites import JobStatus, QueryStatus
 
 
@@ -123,3 +124,32 @@ def test_a_parent_that_is_gone_is_noticed_between_jobs(engine: Engine) -> None:
     gone.set()
     engine._turn(gone)
     assert sum(job.looked for job in jobs) == 1
+
+
+@pytest.mark.parametrize(
+    ("engine", "wanted"),
+    [
+        ("local", "local[65]"),
+        ("local[2]", "local[66]"),
+        ("local[2, 3]", "local[66,3]"),
+        ("spark://h:7077", "spark://h:7077"),
+        ("local-cluster[2,1,512]", "local-cluster[2,1,512]"),
+    ],
+)
+def test_every_local_engine_has_room_for_real_time(engine: str, wanted: str) -> None:
+    assert with_slots(engine, 64) == wanted
+
+
+class Reading:
+    """A job that reads so many streams."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def streams(self) -> list[str]:
+        return ["s"] * self._count
+
+
+def test_there_is_a_slot_for_every_stream_in_real_time() -> None:
+    assert engine_slots([]) == 64
+    assert engine_slots([Reading(12)] * 20) >= 20 * (12 + 12 + 4)  # type: ignore[list-item]

@@ -58,7 +58,7 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.logs = SiteLog(folder / "log", min_free_bytes=1)
-        self._epochs: dict[str, int] = {}
+        self._epochs: dict[tuple[str, int], int] = {}
 
     def spec(self, name: str, **more: Any) -> JobSpec:
         plan, _ = optimise(check_text(QUERY, settings.load()).plan)
@@ -75,10 +75,10 @@ class Place:
             **more,
         )
 
-    def append(self, log: str, epoch: int, payloads: Any) -> None:
-        if epoch > self._epochs.get(log, -1):
-            self._epochs[log] = epoch
-            fill(self.logs, log, list(payloads))
+    def append(self, log: str, source: int, epoch: int, records: Any) -> None:
+        if epoch > self._epochs.get((log, source), -1):
+            self._epochs[log, source] = epoch
+            fill(self.logs, log, [payload for _, payload in records])
 
     def results(self, job: str) -> set[str]:
         names = ("mean", "spread", "middle", "total", "peak")

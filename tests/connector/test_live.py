@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from fogline.log import LogWriter, SiteLog
+from fogline.log import LogBusy, LogWriter, SiteLog
 from fogline.model.results import Result
 from fogline.plan.build import plan_text
 from fogline.plan.program import lower
@@ -21,7 +21,7 @@ from fogline.plan.rules import optimise
 from fogline.spark.engine import run_batch
 from fogline.spark.scan import Input
 from fogline.spark.site_job import JobSpec, SiteJob
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_for
 
 BASE = 1_700_000_000_000
 STREAM = (
@@ -145,6 +145,27 @@ def test_goes_on_after_a_restart_with_its_state(
     while last < 200 and time.monotonic() < deadline:
         last = results(site, "n", 1)[-1]["value"]
     assert last == 200
+
+
+def test_stops_and_starts_again_in_one_engine(
+    start: Callable, writer: LogWriter, site: SiteLog
+) -> None:
+    """A task that is interrupted while it writes lets go of the log."""
+    for turn in range(5):
+        job = start("hot = COMPUTE x BY room;")
+        send(writer, *[("a", float(turn), 100 * turn + n) for n in range(100)])
+        results(site, "hot", 100 * (turn + 1))
+        job.stop()
+    wait_for(lambda: is_free(site, "insights/job/hot"), 20, "log that is free")
+
+
+def is_free(site: SiteLog, log: str) -> bool:
+    """Whether nobody writes a log."""
+    try:
+        site.writer(log).close()
+    except LogBusy:
+        return False
+    return True
 
 
 FUNCTIONS = [

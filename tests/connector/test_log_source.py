@@ -52,6 +52,30 @@ def test_arrival_is_the_time_of_a_message_without_one(batch: Callable, log: Site
     assert row["_time"] == 1_600_000_000_000_000
 
 
+def test_a_time_far_ahead_of_arrival_is_bad_and_moves_nothing(
+    start: Callable, log: SiteLog, tmp_path: Path
+) -> None:
+    """One wrong clock does not make the others' records late."""
+    rows: list[dict[str, Any]] = []
+    rejects = tmp_path / "rejects"
+    options = {
+        "log": True, "time": "t", "lateness": 1000, "ahead": 60_000, "rejects": rejects,
+        "checkpoint": tmp_path / "own",
+    }  # fmt: skip
+    arrival = 1_700_000_000_000_000
+    with log.writer(TOPIC) as writer:
+        for batch_of in ([1, 60_000, 60_001, 300_000_000_000], [59_500]):
+            writer.append([("rooms/1", reading(n)) for n in batch_of], arrival=arrival)
+            writer.commit()
+            start(rows, log.folder(TOPIC), "json", "n long", **options).awaitTermination(60)
+    assert numbers(rows) == [1, 60_000, 59_500]
+    lines = [json.loads(x) for file in rejects.iterdir() for x in file.read_text().splitlines()]
+    assert {(line["kind"], line["reason"]) for line in lines} == {
+        ("bad", "its time is more than 60000 ms ahead of its arrival")
+    }
+    assert len(lines) == 2
+
+
 def test_what_is_not_committed_is_not_read(batch: Callable, log: SiteLog) -> None:
     with log.writer(TOPIC) as writer:
         fill(writer, 0, 10)

@@ -7,6 +7,7 @@ process is gone; the agent starts it again, and every job goes on from its check
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 import time
@@ -30,8 +31,6 @@ _STARTING_EACH, _STARTING_LONGEST = 0.01, 0.1
 """How often jobs that start are looked at besides, by their number: somebody waits for them."""
 _STARTING_PARTS = 10
 _STARTING = "starting"
-_ADAPTIVE_SOURCE = 2
-"""The first life of a job that writes logs from this process: each counts its epochs anew."""
 
 
 def main() -> None:
@@ -47,6 +46,7 @@ class Engine:
         self._config = config
         self._logs = SiteLog(Path(config["logs"]), min_free_bytes=config["min_free_bytes"])
         self._writers: dict[str, LogWriter] = {}
+        self._writing = threading.Lock()
         self._jobs: dict[str, EngineJob] = {}
         self._due = 0.0
         """When all jobs are to be looked after again."""
@@ -88,6 +88,7 @@ class Engine:
                 self._jobs[name].assign(assignment, package)
             else:
                 self._jobs[name] = EngineJob(place, assignment, package)
+        self._let_go()
         self._tell()
 
     def _turn(self, gone: threading.Event) -> float:
@@ -137,19 +138,32 @@ class Engine:
         ]
         tell({"state": state, "revision": self._config["revision"], "jobs": jobs})
 
-    def _append(self, life: int, log: str, epoch: int, records: Sequence[bytes]) -> None:
-        source = _ADAPTIVE_SOURCE + life
-        if log not in self._writers:
-            self._writers[log] = self._logs.writer(log)
-        writer = self._writers[log]
-        if writer.last_epoch(source) < epoch:
-            writer.append([(log, record) for record in records], source, epoch)
-            writer.commit()
+    def _append(
+        self, log: str, source: int, epoch: int, records: Sequence[tuple[str, bytes]]
+    ) -> None:
+        with self._writing:
+            if log not in self._writers:
+                self._writers[log] = self._logs.writer(log)
+            writer = self._writers[log]
+            if writer.last_epoch(source) < epoch:
+                writer.append(records, source, epoch)
+                writer.commit()
+
+    def _let_go(self) -> None:
+        """A changed job may write its logs from Spark's process."""
+        with self._writing:
+            while self._writers:
+                self._writers.popitem()[1].close()
 
 
 def with_slots(engine: str, slots: int) -> str:
     """A local engine with room for real time: such a query holds its slots while it waits."""
-    return f"local[{(os.cpu_count() or 1) + slots}]" if engine == "local[*]" else engine
+    local = re.fullmatch(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*(\d+)\s*)?\])?", engine)
+    if local is None:
+        return engine
+    threads, failures = local.groups()
+    own = (os.cpu_count() or 1) if threads == "*" else int(threads or 1)
+    return f"local[{own + slots},{failures}]" if failures else f"local[{own + slots}]"
 
 
 if __name__ == "__main__":

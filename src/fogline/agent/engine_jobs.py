@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fogline import settings
 from fogline.agent.jobs import job_folder, job_reader, make_job, read_log
 from fogline.agent.rejects import RejectMover
-from fogline.agent.starts import life_name, life_number, load_starts
+from fogline.agent.starts import life_name, load_starts
 from fogline.errors import FoglineError
 from fogline.log import SiteLog, set_position
 from fogline.log.counting import RecordCounter
@@ -24,8 +24,7 @@ from fogline.plan.rules import optimise
 if TYPE_CHECKING:
     from fogline.spark.session import Session
 
-Append = Callable[[int, str, int, Sequence[bytes]], None]
-"""By which life of a job, into which log, with which epoch, what."""
+Append = Callable[[str, int, int, Sequence[tuple[str, bytes]]], None]
 
 
 class SparkJob(Protocol):
@@ -175,7 +174,7 @@ def _query_job(place: Workplace, assignment: Assignment, work: Query, folder: Pa
         folder=folder,
         logs=place.logs.root,
         log_folder=place.logs.folder,
-        append=partial(place.append, life_number(folder, assignment)),
+        append=place.append,
         functions=spark_functions(loaded.functions),
         trigger_ms=place.trigger_ms,
         reads=tuple(read_log(read) for read in assignment.reads),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from fogline.agent.config import SiteConfig
-from fogline.agent.jobs import copies, fabric_logs, routes, subscriptions
+from fogline.agent.jobs import AgentJob, copies, fabric_logs, routes, subscriptions
 from fogline.agent.packages import Packages
 from fogline.agent.site_broker import SiteBroker
 from fogline.agent.site_jobs import SiteJobs
@@ -13,8 +14,10 @@ from fogline.agent.store_feeds import feeds, topics
 from fogline.broker.login import read_password, with_login
 from fogline.broker.topics import split_share
 
-_SLOTS_PER_JOB, _MANAGED_SLOTS = 8, 64
+_FEWEST_SLOTS = 64
 """Room for jobs in real time; a managed site does not know how many it will get."""
+_STATEFUL_SLOTS = 8
+"""More than the stateful step of a query in real time has partitions."""
 
 
 class Told:
@@ -67,7 +70,7 @@ class Told:
             "site": self._config.site,
             "folder": str(self._config.folder),
             "engine": self._config.engine,
-            "slots": _MANAGED_SLOTS if self._config.control.url else _SLOTS_PER_JOB * len(jobs),
+            "slots": engine_slots(self._jobs.all()),
             "memory": self._config.memory,
             "trigger_ms": self._config.trigger_ms,
             "jobs": jobs,
@@ -121,3 +124,8 @@ class Told:
             "tls": self._broker.tls,
             "revision": self.revision,
         }
+
+
+def engine_slots(jobs: Iterable[AgentJob]) -> int:
+    """Room to follow all of their streams in real time at once, in two queries of a job."""
+    return max(_FEWEST_SLOTS, sum(2 * len(job.streams()) + _STATEFUL_SLOTS for job in jobs))

@@ -6,18 +6,27 @@ from collections.abc import Iterable, Sequence
 
 from fogline.broker.errors import BrokerError, TopicError
 from fogline.broker.interface import Message
+from fogline.model.topics import LONGEST, SHARE, split_share, wrong_filter, wrong_topic
 
-LONGEST = 65535
+__all__ = [
+    "LARGEST",
+    "LONGEST",
+    "SHARE",
+    "check_filter",
+    "check_filters",
+    "check_messages",
+    "check_topic",
+    "matches",
+    "split_share",
+]
+
 LARGEST = 268_000_000
-SHARE = "$share/"
 
 
 def check_topic(topic: str) -> None:
     """Raises `TopicError` unless messages can be published to `topic`."""
-    _check_text(topic, "topic")
-    if "+" in topic or "#" in topic:
-        hint = "wildcards (+ and #) belong in subscriptions"
-        raise TopicError(f"cannot publish to {topic!r}", hint)
+    if wrong := wrong_topic(topic):
+        raise TopicError(*wrong)
 
 
 def check_messages(messages: Iterable[Message]) -> None:
@@ -35,17 +44,8 @@ def check_messages(messages: Iterable[Message]) -> None:
 
 def check_filter(text: str) -> None:
     """Raises `TopicError` unless `text` is a filter one can subscribe to; `$share/…` included."""
-    _check_text(text, "filter")
-    group, pattern = split_share(text)
-    if group is not None and (not group or not pattern or "+" in group or "#" in group):
-        raise TopicError(f"bad shared subscription {text!r}", "write $share/group/filter")
-    levels = pattern.split("/")
-    for place, level in enumerate(levels):
-        last = place == len(levels) - 1
-        if "#" in level and (level != "#" or not last):
-            raise TopicError(f"bad filter {text!r}", "# stands alone and last, as in city/#")
-        if level != "+" and "+" in level:
-            raise TopicError(f"bad filter {text!r}", "+ stands for a whole level, as in city/+/t")
+    if wrong := wrong_filter(text):
+        raise TopicError(*wrong)
 
 
 def check_filters(patterns: str | Sequence[str]) -> Sequence[str]:
@@ -54,14 +54,6 @@ def check_filters(patterns: str | Sequence[str]) -> Sequence[str]:
     for pattern in several:
         check_filter(pattern)
     return several
-
-
-def split_share(text: str) -> tuple[str | None, str]:
-    """The group and the filter proper; no group for a subscription that is not shared."""
-    if not text.startswith(SHARE):
-        return None, text
-    group, _, pattern = text.removeprefix(SHARE).partition("/")
-    return group, pattern
 
 
 def overlap(first: str, second: str) -> bool:
@@ -87,16 +79,3 @@ def matches(pattern: str, topic: str) -> bool:
         if place >= len(levels) or level not in ("+", levels[place]):
             return False
     return len(wanted) == len(levels)
-
-
-def _check_text(text: str, what: str) -> None:
-    if not text:
-        raise TopicError(f"an empty {what}")
-    if "\0" in text:
-        raise TopicError(f"a {what} holds no zero character: {text[:80]!r}")
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError as error:
-        raise TopicError(f"a {what} that is not valid Unicode: {text[:80]!r}") from error
-    if size > LONGEST:
-        raise TopicError(f"a {what} of {size} bytes", f"at most {LONGEST} are allowed")

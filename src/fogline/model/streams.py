@@ -12,6 +12,8 @@ MQTT, FABRIC = "mqtt", "storageFabric"
 NUMBER = "number"
 STRING = "string"
 
+LATENESS_MS, AHEAD_MS = 1000, 3_600_000
+
 INSIGHT = "insight"
 """The format of our own results: keys are fields, the time is the end of the window."""
 FORMATS = ("senml", "json", "ndjson", "csv", "xml", "cbor", INSIGHT)
@@ -33,7 +35,9 @@ class StreamSource:
     metric_field: str | None = None
     value_field: str | None = None
     schema: tuple[tuple[str, str], ...] = ()
-    lateness_ms: int = 1000
+    lateness_ms: int = LATENESS_MS
+    ahead_ms: int = AHEAD_MS
+    """A record whose time is further ahead of its arrival at a site is bad: its clock is wrong."""
     conditions: tuple[tuple[str, str], ...] = ()
     parameters: tuple[tuple[str, str | float], ...] = field(default=())
     share: float = 1.0

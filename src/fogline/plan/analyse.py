@@ -11,9 +11,11 @@ from statistics import NormalDist
 from typing import NoReturn
 
 from fogline.language import ast
+from fogline.model.streams import MQTT
 from fogline.plan.analysed import Analysed, lift_lower
 from fogline.plan.catalog import Catalog, FunctionLoader, build_catalog
 from fogline.plan.expressions import Aggregate, Expr, Guarded, Sampled, both, transform
+from fogline.plan.mqtt_checks import check_target
 from fogline.plan.operators import Sampling
 from fogline.plan.problems import Problems, Refused, did_you_mean
 from fogline.plan.reach import MAX_CHAIN, MAX_LEVELS, MAX_TERMS, Reach
@@ -129,6 +131,7 @@ class Analysis:
         value = scope.value(insight.expression)
         condition = None if insight.when is None else scope.condition(insight.when, value)
         self._check_options(insight, value)
+        self._check_target(insight, scope)
         origins = scope.origins()
         if self.problems.count > before:
             raise Refused
@@ -237,11 +240,10 @@ class Analysis:
         if options.scheduler is not None and options.scheduler.lower() not in SCHEDULERS:
             hint = did_you_mean(options.scheduler, SCHEDULERS)
             self.problems.add("OPTION", f"no scheduler {options.scheduler}", options, hint)
-        if insight.to is not None:
-            self._check_target(insight, insight.to)
 
-    def _check_target(self, insight: ast.Insight, to: ast.Provider) -> None:
-        if to.name != "mqtt":
+    def _check_target(self, insight: ast.Insight, scope: Scope) -> None:
+        to = insight.to
+        if to is not None and to.name != MQTT:
             self.problems.add("PROVIDER", f"results cannot go TO {to.name}", to, "mqtt(topic=…)")
-        elif not isinstance(to.get("topic"), str):
-            self.problems.add("PARAMETER", 'TO mqtt needs topic="…"', to)
+        elif to is not None:
+            check_target(to, [key.name for key in scope.keys], self.problems)

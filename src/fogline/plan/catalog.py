@@ -9,10 +9,22 @@ from dataclasses import dataclass, field
 
 from fogline.language import ast
 from fogline.language.limits import MAX_WINDOW_MILLIS
-from fogline.model.streams import FORMATS, INSIGHT, NUMBER, STRING, StreamSource
+from fogline.model.streams import (
+    AHEAD_MS,
+    FORMATS,
+    INSIGHT,
+    LATENESS_MS,
+    MQTT,
+    NUMBER,
+    STRING,
+    StreamSource,
+)
+from fogline.plan.mqtt_checks import check_source
 from fogline.plan.problems import Problems, did_you_mean
 
-_COMMON = {"format", "time", "entity", "schema", "lateness", "metric", "value", "header"}
+_COMMON = frozenset(
+    ("format", "time", "entity", "schema", "lateness", "ahead", "metric", "value", "header")
+)
 _REQUIRED = {"mqtt": {"topic"}, "file": {"path"}, "memory": {"name"}, "storageFabric": set[str]()}
 _OPTIONAL = {"mqtt": {"broker", "nodes"}, "file": set[str](), "memory": set[str]()}
 _LATER = {"kafka", "amqp"}
@@ -91,7 +103,8 @@ def _stream(stream: ast.Stream, problems: Problems) -> StreamSource:
         metric_field=text("metric", "metricID" if fabric else None),
         value_field=text("value", "value" if fabric else None),
         schema=schema,
-        lateness_ms=_lateness(provider, problems),
+        lateness_ms=_duration(provider, "lateness", LATENESS_MS, problems),
+        ahead_ms=_duration(provider, "ahead", AHEAD_MS, problems),
         conditions=tuple(
             (p.key, str(p.value)) for p in provider.parameters if fabric and p.key not in _COMMON
         ),
@@ -122,6 +135,8 @@ def _check_provider(provider: ast.Provider, problems: Problems) -> None:
     if form and form.value not in FORMATS:
         hint = did_you_mean(str(form.value), FORMATS)
         problems.add("PARAMETER", f"there is no format {form.value}", form, hint)
+    if provider.name == MQTT:
+        check_source(provider, problems)
     if _parameter(provider, "metric") and not _parameter(provider, "value"):
         problems.add("PARAMETER", 'metric="…" needs value="…" beside it', provider)
 
@@ -162,15 +177,15 @@ def duration_ms(text: str) -> int | None:
     return millis if millis <= MAX_WINDOW_MILLIS else None
 
 
-def _lateness(provider: ast.Provider, problems: Problems) -> int:
-    parameter = _parameter(provider, "lateness")
+def _duration(provider: ast.Provider, key: str, absent: int, problems: Problems) -> int:
+    parameter = _parameter(provider, key)
     if parameter is None:
-        return 1000
+        return absent
     millis = duration_ms(str(parameter.value))
     if millis is None:
-        hint = 'write a number and a unit, e.g. lateness="2 s"'
-        problems.add("PARAMETER", f'lateness "{parameter.value}" is no duration', parameter, hint)
-        return 1000
+        hint = f'write a number and a unit, e.g. {key}="2 s"'
+        problems.add("PARAMETER", f'{key} "{parameter.value}" is no duration', parameter, hint)
+        return absent
     return millis
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from fogline.model.sites import insight_log
 from fogline.plan.program import Program
+from fogline.spark.appending import Append, writer_of
 from fogline.spark.collecting import collect
+from fogline.spark.outbound import outbound
 from fogline.spark.sampling import LiveSampling
-
-Append = Callable[[str, int, Sequence[bytes]], None]
-"""Appends the results of a batch to a log, by its name; does nothing if the log has that batch."""
 
 
 class AdaptiveSink:
@@ -22,6 +21,7 @@ class AdaptiveSink:
         streams = {s.stream.name for s in (*program.scans, *program.record_scans)}
         self.controls = {name: f"{job}/{name}" for name in streams}
         self._sampling = LiveSampling(spark, program, self.controls)
+        self._program = program
         self._job = job
 
     @classmethod
@@ -30,12 +30,16 @@ class AdaptiveSink:
         adapts = any(o.sampling and o.sampling.live for o in program.outputs)
         return cls(spark, program, job) if adapts else None
 
-    def writer(self, append: Append) -> Callable[[DataFrame, int], None]:
+    def writer(self, append: Append, checkpoint: Path) -> Callable[[DataFrame, int], None]:
         def batch(frame: DataFrame, number: int) -> None:
-            results = collect(frame)
-            self._sampling.learn(results)
-            for insight in dict.fromkeys(r.insight for r in results):
-                own = [r.record.encode() for r in results if r.insight == insight]
-                append(insight_log(self._job, insight), number, own)
+            kept = frame.orderBy("end", "insight", "key").persist()
+            try:
+                self._sampling.learn(collect(kept))
+                rows = outbound(kept, self._program, self._job).collect()
+            finally:
+                kept.unpersist()
+            for log in dict.fromkeys(row["log"] for row in rows):
+                own = [(row["topic"], bytes(row["payload"])) for row in rows if row["log"] == log]
+                append(log, writer_of(checkpoint), number, own)
 
         return batch

@@ -7,6 +7,7 @@ later than the streams' lateness allows. Exactly once: a batch is appended with 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -15,6 +16,7 @@ from fogline.errors import PlanError
 from fogline.model.sites import JobStatus, out_log, stream_log
 from fogline.plan.layout import Layout
 from fogline.plan.program import lower
+from fogline.spark.appending import writer_of
 from fogline.spark.checkpoints import note_logs
 from fogline.spark.pane_records import pane_payloads
 from fogline.spark.site_job import JobSpec, stream_input
@@ -66,18 +68,22 @@ class FirstStageJob:
             raise PlanError("this query has no first stage of its own")
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self._spec.pool)
         writer = pane_payloads(panes).writeStream.foreachBatch(self._writer())
-        folder = self._spec.checkpoints / _QUERY
-        note_logs(folder, [stream_log(scan.stream) for scan in self._scans])
-        writer = writer.option("checkpointLocation", str(folder))
+        note_logs(self._checkpoint, [stream_log(scan.stream) for scan in self._scans])
+        writer = writer.option("checkpointLocation", str(self._checkpoint))
         writer = writer.trigger(processingTime=f"{self._spec.trigger_ms} milliseconds")
         query: StreamingQuery = writer.queryName(f"{self._spec.name}/{_QUERY}").start()
         return query
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self._spec.checkpoints / _QUERY
 
     def _writer(self) -> Callable[[DataFrame, int], None]:
         log, append = out_log(self._spec.name), self._spec.append
 
         def write(batch: DataFrame, epoch: int) -> None:
             rows = batch.orderBy("t").collect()
-            append(log, epoch, [bytes(row["payload"]) for row in rows])
+            records = [(log, bytes(row["payload"])) for row in rows]
+            append(log, writer_of(self._checkpoint), epoch, records)
 
         return write

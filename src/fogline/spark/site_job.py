@@ -21,7 +21,8 @@ from fogline.model.streams import StreamSource
 from fogline.plan.operators import Plan
 from fogline.plan.program import Program, lower
 from fogline.plan.split import split_live
-from fogline.spark.adaptive_sink import AdaptiveSink, Append
+from fogline.spark.adaptive_sink import AdaptiveSink
+from fogline.spark.appending import Append
 from fogline.spark.checkpoints import note_logs
 from fogline.spark.columns import Functions, no_functions
 from fogline.spark.compile import Compiled, compile_program
@@ -158,8 +159,8 @@ class SiteJob:
         )
         trigger = {"processingTime": f"{self._spec.trigger_ms} milliseconds"}
         if sink is not None:
-            rows = compiled.frames[name].writeStream
-            return self._run(name, rows.foreachBatch(sink.writer(self._spec.append)), trigger)
+            batch = sink.writer(self._spec.append, self._spec.checkpoints / name)
+            return self._run(name, compiled.frames[name].writeStream.foreachBatch(batch), trigger)
         writer = self._to_logs(compiled, name, program, live=False).outputMode("append")
         return self._run(name, writer, trigger)
 
@@ -217,9 +218,9 @@ def stream_input(spec: JobSpec, stream: StreamSource) -> Input:
     )
     if stream.in_log:
         log = stream_log(stream)
-        begin = {"start": str(spec.starts.get(log, 0))}
+        own = {"start": str(spec.starts.get(log, 0)), "ahead": str(stream.ahead_ms)}
         path, sampled = spec.log_folder(log), stream.share < 1
-        return replace(common, path=path, log=True, sampled=sampled, options=begin)
+        return replace(common, path=path, log=True, sampled=sampled, options=own)
     if stream.provider == "file":
         return replace(common, path=Path(str(stream.parameter("path"))).resolve())
     raise UsageError(f"stream {stream.name} comes from {stream.provider}, which a site cannot read")

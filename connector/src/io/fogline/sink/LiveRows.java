@@ -45,9 +45,17 @@ final class LiveRows implements DataWriter<InternalRow> {
 
     @Override
     public void close() throws IOException {
+        IOException problem = null;
         for (SharedLog log : logs.values()) {
-            log.release();
+            try {
+                log.release();
+            } catch (IOException e) {
+                problem = problem == null ? e : problem;
+            }
         }
         logs.clear();
+        if (problem != null) {
+            throw problem;
+        }
     }
 }

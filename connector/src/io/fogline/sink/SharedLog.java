@@ -55,18 +55,32 @@ final class SharedLog {
                 return;
             }
             OPEN.remove(folder);
-            end();
-            writer.close();
+            // A task that is stopped is interrupted: it must let go of the log all the same.
+            boolean interrupted = Thread.interrupted();
+            try {
+                interrupted |= end();
+                writer.close();
+            } finally {
+                if (interrupted) {
+                    Thread.currentThread().interrupt();
+                }
+            }
         }
     }
 
-    /** Everything handed over is written, or has failed; then the thread ends. */
-    private synchronized void end() {
+    /** Everything handed over is written, or has failed; then the thread ends. Whether one was interrupted. */
+    private synchronized boolean end() {
+        boolean interrupted = false;
         closing = true;
         notifyAll();
         while (flusher != null) {
-            await();
+            try {
+                wait();
+            } catch (InterruptedException e) {
+                interrupted = true;
+            }
         }
+        return interrupted;
     }
 
     /** Appends a batch as one commit; does nothing when the log has it already. */
@@ -129,6 +143,9 @@ final class SharedLog {
             } catch (IOException e) {
                 note(0, e);
                 return;
+            } catch (RuntimeException e) {
+                note(0, new IOException("cannot write " + folder, e));
+                return;
             }
         }
     }
@@ -157,9 +174,16 @@ final class SharedLog {
                 }
                 return;
             } catch (LogFull e) {
+                if (isClosing()) {
+                    throw e; // nobody waits for these rows any more
+                }
                 pause();
             }
         }
+    }
+
+    private synchronized boolean isClosing() {
+        return closing;
     }
 
     private synchronized void note(int records, IOException problem) {

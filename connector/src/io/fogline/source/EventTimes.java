@@ -6,13 +6,18 @@ import io.fogline.decode.Record;
 import io.fogline.decode.Records;
 import io.fogline.decode.Times;
 
-/** The event time of decoded records: the declared field, else the record's own, else arrival. */
+/**
+ * The event time of decoded records: the declared field, else the record's own, else arrival. One
+ * wrong clock must not end the windows of all others: a time too far ahead is none.
+ */
 final class EventTimes {
     private EventTimes() {}
 
-    /** Sets the time of every record, a declared one moved by {@code shift} microseconds; a message with a record without one is bad as a whole. */
-    static void set(Records records, Layout layout, long shift) throws BadMessage {
+    /** Sets the time of every record, a declared one moved; a message with a record without one is bad as a whole. */
+    static void set(Records records, SourceOptions options) throws BadMessage {
+        Layout layout = options.layout();
         boolean declared = layout.hasTimeField();
+        long latest = options.ahead() < 0 ? Long.MAX_VALUE : records.arrival() + options.ahead() * 1000;
         for (int i = 0; i < records.size(); i++) {
             Record record = records.get(i);
             if (declared) {
@@ -21,9 +26,12 @@ final class EventTimes {
                 if (time == Times.NONE) {
                     throw new BadMessage(slot < 0 ? "the time field is missing" : "the time field is not a time");
                 }
-                record.setOwnTime(time + shift);
+                record.setOwnTime(time + options.timeShift());
             } else if (record.ownTime() == Record.NO_TIME) {
                 record.setOwnTime(records.arrival());
+            }
+            if (record.ownTime() > latest) {
+                throw new BadMessage("its time is more than " + options.ahead() + " ms ahead of its arrival");
             }
         }
     }

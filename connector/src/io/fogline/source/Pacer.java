@@ -84,7 +84,7 @@ final class Pacer {
                 return Record.NO_TIME;
             }
             source.decoder().decode(message.bytes(), message.from(), message.to(), records);
-            EventTimes.set(records, options.layout(), options.timeShift());
+            EventTimes.set(records, options);
         } catch (BadMessage | RuntimeException e) {
             return Record.NO_TIME; // The reader of the batch tells what is wrong with it.
         }

@@ -140,7 +140,7 @@ final class SliceReader implements Closeable {
             return false;
         }
         try {
-            EventTimes.set(records, options.layout(), options.timeShift());
+            EventTimes.set(records, options);
             good += records.size();
         } catch (BadMessage e) {
             isBad(e.getMessage());
@@ -177,7 +177,7 @@ final class SliceReader implements Closeable {
                 throw new BadMessage(messages.problem());
             }
             source.decoder().decode(messages.bytes(), messages.from(), messages.to(), records);
-            EventTimes.set(records, options.layout(), options.timeShift());
+            EventTimes.set(records, options);
             good += records.size();
             return false;
         } catch (BadMessage e) {

@@ -22,6 +22,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * @param filter the condition as JSON, or null
  * @param controlDrops the live fraction drops messages; else it is only told
  * @param lateness in milliseconds; -1 when nothing is late
+ * @param ahead how far a time may lie ahead of its message's arrival, in milliseconds; -1: any time is taken
  * @param speed times real time; 0 as fast as possible
  * @param timeShift microseconds to add to every declared time
  * @param start of a log: the position at which a stream without a checkpoint begins
@@ -40,6 +41,7 @@ record SourceOptions(
         boolean controlDrops,
         String stream,
         long lateness,
+        long ahead,
         String rejects,
         long maxBytesPerTrigger,
         long splitBytes,
@@ -81,6 +83,7 @@ record SourceOptions(
                 controlDrops(options),
                 options.getOrDefault("stream", "stream"),
                 number(options, "lateness", -1, 0),
+                number(options, "ahead", -1, 0),
                 options.get("rejects"),
                 number(options, "maxBytesPerTrigger", 64 * MEBIBYTE, 1),
                 number(options, "splitBytes", 8 * MEBIBYTE, 1),
@@ -97,6 +100,9 @@ record SourceOptions(
         if (log && format.equals("csv") && header == null) {
             throw new IllegalArgumentException("option header: csv messages in a log need the names of their columns");
         }
+        if (ahead >= 0 && !log) {
+            throw new IllegalArgumentException("option ahead: only messages in a log have a time of arrival");
+        }
         return this;
     }
 
@@ -109,7 +115,7 @@ record SourceOptions(
     SourceOptions withoutRejects() {
         return new SourceOptions(
                 path, format, fields, layout, entity, header, filter, sample, sampleSeed, control, controlDrops, stream,
-                lateness, null, maxBytesPerTrigger, splitBytes, tail, flush, speed, panes, log, timeShift,
+                lateness, ahead, null, maxBytesPerTrigger, splitBytes, tail, flush, speed, panes, log, timeShift,
                 start);
     }
 
