@@ -40,6 +40,15 @@ def test_recent_takes_any_topic_and_payload() -> None:
     assert recent.is_new(long + "x", b"")
 
 
+def test_recent_tells_long_topics_apart_by_their_beginning() -> None:
+    recent = Recent()
+    device = "d" * 63
+    assert recent.is_new(f"plantA/{device}", b"1")
+    assert recent.is_new(f"plantB/{device}", b"1")
+    assert recent.is_new("a", b"bc")
+    assert recent.is_new("ab", b"c")
+
+
 def test_pools_weigh_by_salience() -> None:
     root = ElementTree.fromstring(pools_xml([1, 9, 9, 0]))
     weights = {p.get("name"): p.findtext("weight") for p in root}
