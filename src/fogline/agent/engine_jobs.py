@@ -78,6 +78,7 @@ class EngineJob:
             self.run = assignment.run
             self.status = _starting(assignment.job)
         if not same:
+            self._needed = {}
             self._counters = self._make_counters()
 
     @property

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterable
@@ -22,6 +23,7 @@ from fogline.agent.children import Child
 from fogline.agent.config import SiteConfig
 from fogline.agent.manager import Manager
 from fogline.agent.packages import Packages
+from fogline.agent.readers import retire_strays
 from fogline.agent.reporting import Reporter
 from fogline.agent.site_broker import SiteBroker
 from fogline.agent.site_jobs import SiteJobs
@@ -35,6 +37,7 @@ from fogline.model.nodes import NO_ENGINE
 
 _TICK_SECONDS = 0.2
 _RETENTION_SECONDS = 30.0
+_NOTE_SECONDS = 5.0
 _STOP_SECONDS = {"ingest": 10.0, "engine": 30.0, "publish": 20.0, "store": 20.0}
 _MEBIBYTE = 1 << 20
 
@@ -67,9 +70,12 @@ class Site:
         self._manager: Manager | None = None
         self._changing = threading.RLock()
         self._retention_due = 0.0
+        self._retention_problems: list[str] = []
         self._lock: Any = None
         self._note: Path | None = None
         self._noted = ""
+        self._note_due = 0.0
+        self._note_problem = ""
 
     @property
     def broker_url(self) -> str:
@@ -128,14 +134,21 @@ class Site:
             self._enforce_retention()
 
     def _leave_note(self) -> None:
-        """Commands on this machine find the site by it."""
-        if self._note is None or self._noted != self.store_address:
-            self._noted = self.store_address
-            addresses = {"http": self.http_address, "store": self._noted}
-            me = LocalSite(
-                self.config.site, self.folder, os.getpid(), **addresses, broker=self.broker_address
+        """Commands on this machine find the site by it; without space it is left later."""
+        store = self.store_address
+        if (self._note is not None and self._noted == store) or time.monotonic() < self._note_due:
+            return
+        addresses = {"http": self.http_address, "store": store, "broker": self.broker_address}
+        try:
+            self._note = leave_note(
+                LocalSite(self.config.site, self.folder, os.getpid(), **addresses)
             )
-            self._note = leave_note(me)
+            self._noted, self._note_problem = store, ""
+        except SetupError as error:
+            self._note_due = time.monotonic() + _NOTE_SECONDS
+            if self._note_problem != str(error):
+                self._note_problem = str(error)
+                _say(f"commands on this machine may not find the site: {error}")
 
     def _ingest_has_begun(self) -> bool:
         """Jobs need their logs to be there only to begin; later either may die and come back."""
@@ -144,11 +157,36 @@ class Site:
     def _enforce_retention(self) -> None:
         keep = self.config.retention
         limits = Limits(round(keep.hours * 3600e6), round(keep.megabytes * _MEBIBYTE))
-        for topic in self.logs.topics():
-            with contextlib.suppress(LogError, OSError):
+        problems = []
+        try:
+            self._retire_readers()
+            topics = self.logs.topics()
+        except (LogError, OSError) as error:
+            problems.append(f"logs: {error}")
+            topics = []
+        for topic in topics:
+            try:
                 enforce(self.logs.folder(topic), limits, now_us())
-        with contextlib.suppress(LogError, OSError):
+            except (LogError, OSError) as error:
+                problems.append(f"{topic}: {error}")
+        try:
             self.broker.enforce_retention()
+        except (LogError, OSError) as error:
+            problems.append(f"the broker's journal: {error}")
+        self._tell_retention(problems)
+
+    def _retire_readers(self) -> None:
+        with self._changing:
+            jobs, stored = self.jobs.all(), self.config.store.enabled
+            retired = retire_strays(self.logs, jobs, self.jobs.problems, stored)
+        for reader in retired:
+            _say(f"nothing is kept any more for the reader {reader}")
+
+    def _tell_retention(self, problems: list[str]) -> None:
+        for problem in problems:
+            if problem not in self._retention_problems:
+                _say(f"nothing is removed from {problem}")
+        self._retention_problems = problems
 
     def stop(self) -> None:
         if self._manager is not None:
@@ -177,7 +215,9 @@ class Site:
         parts["broker"] = self.broker.status()
         parts.setdefault("engine", _no_engine(self._told.revision))
         healthy = all(part["state"] == "running" for part in parts.values())
-        told = {"site": self.config.site, "healthy": healthy, **parts}
+        told: dict[str, Any] = {"site": self.config.site, "healthy": healthy, **parts}
+        if self._retention_problems:
+            told["retention"] = {"problems": self._retention_problems}
         return told | ({"control": self._manager.state()} if self._manager is not None else {})
 
     # ── changing jobs ──────────────────────────────────────────────────────────────────────────
@@ -213,6 +253,12 @@ class Site:
         if self.jobs.release_drained(stopped, self._told.revision + 1):
             self._changed()
         self.jobs.clean_up(min(int(c.status.get("revision", 0)) for c in self._children))
+
+
+def _say(text: str) -> None:
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    with contextlib.suppress(OSError):
+        print(f"{at} {text}", file=sys.stderr, flush=True)
 
 
 def _no_engine(revision: int) -> dict[str, Any]:
