@@ -12,11 +12,16 @@ from xml.etree import ElementTree
 import psutil
 import pytest
 
+from fogline.agent import engine_jobs
 from fogline.agent.children import Child
+from fogline.agent.engine_jobs import EngineJob, Workplace
+from fogline.agent.jobs import job_folder
 from fogline.agent.metrics import broker_metrics, job_metrics, node_metrics, prometheus
 from fogline.agent.recent import Recent
 from fogline.agent.rejects import RejectMover
 from fogline.log import SiteLog
+from fogline.model.jobs import Assignment, Query
+from fogline.model.sites import JobStatus, QueryStatus
 from fogline.spark.site_session import pools_xml
 from tests.agent.kit import payloads
 from tests.waiting import wait_for
@@ -109,6 +114,67 @@ def test_rejects_become_messages(tmp_path: Path) -> None:
         assert [json.loads(p)["record"] for p in payloads(bad)] == ["x"]
         assert [json.loads(p)["record"] for p in payloads(late)] == ["y"]
     assert [p.name for p in folder.iterdir()] == [".s-log-9-12.ndjson.tmp"]
+
+
+def test_a_torn_reject_is_put_aside_and_the_rest_is_moved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "rejects"
+    folder.mkdir()
+    good = json.dumps({"stream": "s", "kind": "bad", "reason": "not JSON", "record": "x"})
+    text = f'{good}\n[1]\n{good}\n{{"stream": "s", "ki'
+    (folder / "s-log-0-9.ndjson").write_text(text, encoding="utf-8")
+    mover = RejectMover("j", folder, SiteLog(tmp_path / "log", min_free_bytes=0))
+    assert mover.move() == 2
+    assert mover.move() == 0
+    torn = folder / "torn" / "s-log-0-9.ndjson"
+    assert torn.read_text(encoding="utf-8") == '[1]\n{"stream": "s", "ki\n'
+    assert f"2 rejected records cannot be read, they are in {torn}" in capsys.readouterr().err
+
+
+class _Running:
+    """A job of Spark's that runs."""
+
+    def keep_running(self) -> None:
+        pass
+
+    def status(self) -> JobStatus:
+        return JobStatus("j", (QueryStatus("windows", "running"),))
+
+    def needed(self) -> dict[str, int]:
+        return {}
+
+    def stop(self) -> None:
+        pass
+
+
+def test_without_space_a_job_goes_on_and_its_rejects_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = (
+        's = STREAM FROM mqtt(topic="t", format="json", time="at");\n'
+        "m = COMPUTE AVG(x, 5 s) EVERY 5 s"
+    )
+    monkeypatch.setattr(engine_jobs, "_made", lambda *_: _Running())
+    site = SiteLog(tmp_path / "log", min_free_bytes=1 << 60)
+    place = Workplace(None, tmp_path, site, lambda *_: None, 1000)  # type: ignore[arg-type]
+    job = EngineJob(place, Assignment("j", "", Query(query)), "")
+    folder = job_folder(tmp_path, "j") / "rejects"
+    folder.mkdir(parents=True)
+    rows = [{"stream": "s", "kind": kind, "record": "x"} for kind in ("bad", "late")]
+    text = "\n".join(map(json.dumps, rows))
+    (folder / "s-log-0-9.ndjson").write_text(text, encoding="utf-8")
+    job.tick()
+    (told,) = job.status.queries
+    assert told.state == "running"
+    assert "space" in told.problem
+    site._min_free_bytes = 0
+    job.tick()
+    job.tick()
+    assert job.status.queries[0].problem == ""
+    with site.reader("bad/j/s") as bad:
+        assert len(list(payloads(bad))) == 1
+    assert list(folder.iterdir()) == []
 
 
 # ── processes ────────────────────────────────────────────────────────────────────────────────────
