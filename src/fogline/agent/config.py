@@ -11,7 +11,9 @@ from fogline.agent.store_config import StoreConfig
 from fogline.broker.login import with_login
 from fogline.config_file import Reader, port, read_yaml, within
 from fogline.errors import UsageError
+from fogline.model.broker_url import PROTOCOLS
 
+DEFAULT_PROTOCOL = "5"
 EXAMPLE = """\
 site: north
 jobs: [city.ins]
@@ -28,13 +30,26 @@ class BrokerConfig:
     ca: Path | None = None
     certificate: Path | None = None
     key: Path | None = None
+    """Of the own Mosquitto: then devices connect with TLS. Of an existing one: what we show it."""
     host: str = "127.0.0.1"
     """Where the own Mosquitto listens; anything but loopback needs a user and a password."""
+    protocol: str = DEFAULT_PROTOCOL
+    """What an existing broker speaks: 5 or 3.1.1."""
     port: int = port()
     """Port of the own Mosquitto; 0: a free one."""
     sync: bool = False
     """What messages survive once the own Mosquitto has confirmed them: the death of every process,
     or with `sync` a power failure too (then a message takes as long as the disk does)."""
+    queued_megabytes: float = 64.0
+    """What the own Mosquitto keeps in memory for one subscriber that is away or behind."""
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            known = " or ".join(PROTOCOLS)
+            raise UsageError(f"broker: protocol is {self.protocol!r:.80}, not {known}")
+        if self.url is None and (self.certificate is None) != (self.key is None):
+            text = "broker: TLS needs both 'certificate' and 'key'"
+            raise UsageError(text, "the broker's own, PEM files")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +142,8 @@ def parse_config(data: Any, base: Path, name: str) -> SiteConfig:
         values["jobs"] = [_job(job, reader, f"{name}: a job") for job in jobs]
     if "labels" in values:
         values["labels"] = reader.labels(values["labels"], f"{name}: labels")
+    if "broker" in values:
+        values["broker"] = _broker(values["broker"], reader, f"{name}: broker")
     if "store" in values:
         values["store"] = _store(values["store"], reader, f"{name}: store")
     return reader.make(SiteConfig, values, name)
@@ -141,6 +158,13 @@ def _job(data: Any, reader: Reader, name: str) -> dict[str, Any]:
     if not job or any(sign in job for sign in "/+#\0"):
         raise UsageError(f"{name} cannot be called {job!r}: it is part of a topic")
     return {**values, "name": job}
+
+
+def _broker(data: Any, reader: Reader, name: str) -> dict[str, Any]:
+    """YAML reads a protocol 5 as a number."""
+    values = reader.mapping(data, name)
+    number = values.get("protocol")
+    return values | {"protocol": str(number)} if type(number) in (int, float) else values
 
 
 def _store(data: Any, reader: Reader, name: str) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fogline.agent.config import BrokerConfig
+from fogline.agent.config import DEFAULT_PROTOCOL, BrokerConfig
 from fogline.agent.journal import READER, register
 from fogline.broker.login import read_password, with_login
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
+from fogline.broker.mosquitto import Mosquitto, MosquittoOptions, ServerTls
 from fogline.errors import SetupError
 from fogline.log import Limits, enforce, get_position
 from fogline.log.writer import now_us
@@ -34,6 +34,9 @@ class SiteBroker:
             port=given.port or _remembered_port(folder),
             user=given.user,
             password=read_password(given.password_file),
+            tls=_server_tls(given),
+            inner=given.certificate is not None,
+            queued_bytes=round(given.queued_megabytes * (1 << 20)),
             journal=self.journal,
             journal_sync=given.sync,
             journal_free_bytes=self._min_free,
@@ -51,17 +54,21 @@ class SiteBroker:
 
     @property
     def url(self) -> str:
-        """With user and password: not for printing."""
+        """For the site's own processes, with user and password: not for printing."""
         if self._own is not None:
-            return self._own.url
+            return self._own.inner_url
         given = self._config
-        return with_login(str(given.url), given.user, given.password_file)
+        url = with_login(str(given.url), given.user, given.password_file)
+        if given.protocol == DEFAULT_PROTOCOL or BrokerUrl.parse(url).protocol is not None:
+            return url
+        return f"{url}{'&' if '?' in url else '?'}protocol={given.protocol}"
 
     @property
     def address(self) -> str:
         """Where devices connect, for people."""
         if self._own is not None:
-            return f"mqtt://{self._own.options.host}:{self._own.port}"
+            scheme = "mqtt" if self._own.options.tls is None else "mqtts"
+            return f"{scheme}://{self._own.options.host}:{self._own.port}"
         url = BrokerUrl.parse(str(self._config.url))
         return f"{'mqtts' if url.tls else 'mqtt'}://{url}"
 
@@ -109,6 +116,12 @@ class SiteBroker:
             kept = f"{self._min_free:,} bytes are kept free"
             return f"no space: {free:,} bytes are left, {kept}"
         return "running"
+
+
+def _server_tls(given: BrokerConfig) -> ServerTls | None:
+    if given.certificate is None or given.key is None:
+        return None
+    return ServerTls(given.certificate, given.key)
 
 
 def enforce_journal(journal: Path) -> None:
