@@ -19,6 +19,7 @@ from fogline.agent.jobs import job_folder
 from fogline.agent.metrics import broker_metrics, job_metrics, node_metrics, prometheus
 from fogline.agent.recent import Recent
 from fogline.agent.rejects import RejectMover
+from fogline.broker.said import LARGEST, keep_bounded
 from fogline.log import SiteLog
 from fogline.model.jobs import Assignment, Query
 from fogline.model.sites import JobStatus, QueryStatus
@@ -200,6 +201,11 @@ def running(child: Child) -> bool:
     return child.status.get("state") == "running"
 
 
+def reason(child: Child) -> str:
+    child.keep_running()
+    return child.died
+
+
 def test_a_child_is_told_tells_and_ends(child: Child) -> None:
     wait_for(lambda: running(child), 20, "running child")
     assert child.status["config"] == {"n": 1}
@@ -222,6 +228,55 @@ def test_a_child_that_dies_is_started_again(child: Child) -> None:
     os.kill(first, signal.SIGKILL)
     wait_for(lambda: running(child) and child.pid != first, 20, "new child")
     assert child.restarts == 1
+
+
+def test_what_a_process_says_does_not_fill_the_disk(tmp_path: Path) -> None:
+    path = tmp_path / "engine.log"
+    keep_bounded(path)
+    with path.open("ab", buffering=0) as log:
+        log.write(b"a" * 100)
+        keep_bounded(path, 100)
+        assert path.stat().st_size == 100
+        log.write(b"b")
+        keep_bounded(path, 100)
+        log.write(b"c")
+    assert path.read_bytes() == b"c"
+    assert (tmp_path / "engine.log.1").read_bytes() == b"a" * 100 + b"b"
+
+
+def test_the_log_of_a_child_is_kept_bounded(child: Child, tmp_path: Path) -> None:
+    log = tmp_path / "echo.log"
+    with log.open("wb") as file:
+        file.truncate(LARGEST + 1)
+    wait_for(lambda: running(child), 20, "running child")
+    assert log.stat().st_size < LARGEST
+
+
+def test_why_a_child_died_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (
+        "import sys\nprint('working', file=sys.stderr)\nsys.exit('engine: no Java (install it)')\n"
+    )
+    (tmp_path / "dying_child.py").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    dying = Child("dying", "dying_child", dict, tmp_path)
+    wait_for(lambda: reason(dying), 20, "reason")
+    assert dying.died == "engine: no Java (install it)"
+    dying.wait(0)
+
+
+def test_a_child_that_cannot_be_started_is_tried_again(child: Child, tmp_path: Path) -> None:
+    (tmp_path / "echo.log").mkdir()
+    child.keep_running()
+    assert "cannot be started" in child.died
+    (tmp_path / "echo.log").rmdir()
+    wait_for(lambda: running(child), 20, "running child")
+
+
+def test_a_child_that_is_killed_is_told(child: Child) -> None:
+    wait_for(lambda: running(child), 20, "running child")
+    os.kill(child.pid, signal.SIGKILL)
+    wait_for(lambda: running(child) and child.died, 20, "reason")
+    assert child.died == "killed by signal 9"
 
 
 def test_a_child_that_hangs_is_killed(child: Child) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,11 @@ from fogline.errors import UsageError
 from fogline.model.broker_url import PROTOCOLS
 
 DEFAULT_PROTOCOL = "5"
+_COUNT = r"(\*|[1-9]\d*)"
+_ENGINE = re.compile(
+    rf"none|local|local\[{_COUNT}(,\s*\d+)?\]|local-cluster\[[\d,\s]+\]|(spark|k8s)://\S+|yarn"
+)
+_MEMORY = re.compile(r"[1-9]\d*[kmgt]b?", re.IGNORECASE)
 EXAMPLE = """\
 site: north
 jobs: [city.ins]
@@ -113,6 +119,17 @@ class SiteConfig:
     """Port of health and metrics on loopback; 0: a free one."""
     metrics_seconds: float = 5.0
     min_free_megabytes: float = 256.0
+
+    def __post_init__(self) -> None:
+        if not _ENGINE.fullmatch(self.engine):
+            raise UsageError(
+                f"engine is {self.engine!r:.80}, which is no Spark master",
+                "one of local[*], local[4], spark://host:7077, none",
+            )
+        if not _MEMORY.fullmatch(self.memory):
+            raise UsageError(
+                f"memory is {self.memory!r:.80}, which is no size", "for example 1g or 512m"
+            )
 
     @property
     def min_free_bytes(self) -> int:

@@ -48,6 +48,7 @@ class Site:
     def __init__(self, config: SiteConfig) -> None:
         self.config = config
         self.folder = config.folder
+        _check_folder(self.folder)
         self.logs = SiteLog(self.folder / "log", min_free_bytes=config.min_free_bytes)
         self.jobs = SiteJobs(config, self.folder, self.logs)
         self.packages = Packages(self.folder)
@@ -102,14 +103,23 @@ class Site:
     # ── running ────────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        _make_folder(self.folder)
         self._lock = _locked(self.folder / "agent.lock")
         self.broker.start(item["log"] for item in self._told.subscriptions() if not item["broker"])
-        self._reporter.start()
+        self._start_reporter()
         self.tick()
         if self.config.control.url:
             self._manager = Manager(self)
             self._manager.start()
+
+    def _start_reporter(self) -> None:
+        try:
+            self._reporter.start()
+        except OSError as error:
+            raise SetupError(
+                f"http_port {self.config.http_port} cannot be used: {error.strerror or error}",
+                "choose another http_port, or none for a free one",
+            ) from error
 
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
@@ -209,6 +219,7 @@ class Site:
                 "state": child.status.get("state", "waiting"),
                 "pid": child.pid,
                 "restarts": max(child.restarts, 0),
+                **({"died": child.died} if child.died else {}),
             }
             for child in self._children
         }
@@ -266,9 +277,29 @@ def _no_engine(revision: int) -> dict[str, Any]:
     return {"state": "running", "pid": 0, "restarts": 0, "revision": revision, "jobs": []}
 
 
+def _check_folder(folder: Path) -> None:
+    """Before anything is read from it; it need not be there yet."""
+    there = next((p for p in (folder, *folder.parents) if p.exists()), folder)
+    if there.exists() and not there.is_dir():
+        text = f"the site cannot be kept in {folder}: {there} is a file"
+        raise UsageError(text, "choose another folder")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        text = f"the site cannot be kept in {folder}: {error.strerror}"
+        raise UsageError(text, "choose another folder") from error
+
+
 def _locked(path: Path) -> Any:
     """Two agents must not work in one folder."""
-    file = path.open("w", encoding="ascii")
+    try:
+        file = path.open("w", encoding="ascii")
+    except OSError as error:
+        text = f"the site cannot be kept in {path.parent}: {error.strerror}"
+        raise UsageError(text, "choose another folder") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

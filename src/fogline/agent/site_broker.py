@@ -87,9 +87,12 @@ class SiteBroker:
             _remember_port(self._own.folder, self._own.port)
 
     def keep_running(self) -> None:
-        if self._own is not None and not self._own.running:
+        if self._own is None:
+            return
+        self._own.keep_log_bounded()
+        if not self._own.running:
             self._restarts += 1
-            with contextlib.suppress(SetupError):
+            with contextlib.suppress(SetupError, OSError):
                 self._own.start()
 
     def enforce_retention(self) -> None:

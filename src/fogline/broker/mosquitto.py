@@ -24,6 +24,7 @@ from typing import Self
 from urllib.parse import quote
 
 from fogline.broker.parent_death import end_with_parent
+from fogline.broker.said import keep_bounded
 from fogline.errors import SetupError, UsageError
 
 INSTALL = "install it with: apt-get install mosquitto"
@@ -182,7 +183,7 @@ class Mosquitto:
 
     @property
     def log(self) -> Path:
-        """What the broker says, over all its starts."""
+        """What the broker says, over all its starts; what is older is in `mosquitto.log.1`."""
         return self.folder / "mosquitto.log"
 
     @property
@@ -223,6 +224,7 @@ class Mosquitto:
         self.folder.mkdir(parents=True, exist_ok=True)
         _data(self.options, self.folder).mkdir(parents=True, exist_ok=True)
         self._write_passwords()
+        self.keep_log_bounded()
         for attempt in range(PORT_ATTEMPTS if not self.port else 1):
             port = self.port or _free_port(self.options.host)
             self._check_free(port)
@@ -230,6 +232,10 @@ class Mosquitto:
                 self.port = port
                 break
         return self
+
+    def keep_log_bounded(self) -> None:
+        """To be called now and then while it runs."""
+        keep_bounded(self.log)
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
         """Ends the broker: it is asked to, saves its data, and is killed when that takes longer."""
