@@ -77,6 +77,8 @@ def prometheus(status: dict[str, Any], node: dict[str, Any]) -> str:
         labels = {"site": site, "topic": item["topic"]}
         lines.append(_line("fogline_published_messages", labels, item["messages"]))
         lines.append(_line("fogline_publish_lag_bytes", labels, item["lag"]))
+        lines.append(_line("fogline_publish_left_out", labels, item["left_out"]))
+        lines.append(_line("fogline_publish_refused", labels, item["refused"]))
     for record in job_metrics(site, status):
         labels = {"site": site, "job": record["job"], "query": record["query"]}
         for name, value in record.items():
