@@ -69,6 +69,7 @@ min_free_megabytes: 10
         ("site: a\ntrigger_ms: true", "True, not a whole number"),
         ("site: a\njobs: city.ins", "must be a list"),
         ("site: a\njobs: [{name: x}]", "needs 'query'"),
+        ("site: a\njobs: [{query: x.ins, start: soon}]", "'soon', not oldest or now"),
         ("site: a\njobs: [{query: x.ins, name: a/b}]", "part of a topic"),
         ("site: [", "is not YAML"),
         ("site: !!python/object/apply:os.system ['true']", "is not YAML"),

@@ -77,7 +77,7 @@ STATUS: dict[str, Any] = {
         "state": "running",
         "topics": [{"topic": "t", "messages": 2, "lag": 0, "left_out": 1, "refused": 0}],
     },
-    "broker": {"state": "restarting"},
+    "broker": {"state": "restarting", "metrics": {"site": "n", "clients_connected": 3.0}},
 }
 
 
@@ -86,6 +86,7 @@ def test_prometheus_text(tmp_path: Path) -> None:
     assert 'fogline_healthy{site="no\\"rth"} 1' in lines
     assert 'fogline_ingest_messages{site="no\\"rth",pattern="a/#"} 5' in lines
     assert 'fogline_job_lag_bytes{site="no\\"rth",job="j",query="windows"} 7' in lines
+    assert 'fogline_broker_clients_connected{site="no\\"rth"} 3.0' in lines
     assert 'fogline_publish_left_out{site="no\\"rth",topic="t"} 1' in lines
     assert 'fogline_process_up{site="no\\"rth",process="broker"} 0' in lines
     assert any(line.startswith("fogline_node_cpu_percent{") for line in lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 
 from fogline.agent import site as site_module
 from fogline.agent.config import JobConfig, RetentionConfig, SiteConfig
-from fogline.agent.jobs import job_reader, route_reader
+from fogline.agent.jobs import job_folder, job_reader, route_reader
 from fogline.agent.readers import retire_strays
 from fogline.agent.site import Site
 from fogline.agent.site_jobs import SiteJobs
+from fogline.agent.starts import load_starts
 from fogline.agent.store_config import StoreConfig
 from fogline.errors import SetupError
 from fogline.log import SiteLog, get_position, lowest_position, set_position
@@ -91,6 +93,24 @@ def test_jobs_that_are_stopped_or_cannot_run_keep_their_places(
     positions(logs, "insights/unsure/m", "publisher")
     retired = retire_strays(logs, jobs.all(), ["unsure"], stored=True)
     assert retired == ["job%20left of in", "route%20still%201 of out/still"]
+
+
+@pytest.mark.parametrize("known", [None, 1000])
+def test_a_job_may_begin_now(tmp_path: Path, logs: SiteLog, known: int | None) -> None:
+    fill(logs, "t")
+    with logs.reader("t") as reader:
+        end = reader.committed()
+    if known is not None:
+        set_position(logs.folder("t"), job_reader("a"), known)
+    site = make_site(tmp_path, "a")
+    (job,) = site.jobs.current()
+    folder = job_folder(site.folder, "a")
+    begins_now = replace(site.config.jobs[0], start="now")
+    site.config = replace(site.config, jobs=(begins_now,))
+    site._note_starts()
+    assert load_starts(folder, job.assignment) == {"t": end if known is None else known}
+    make_site(tmp_path, "a")._note_starts()
+    assert load_starts(folder, job.assignment) == {}, "with the oldest again"
 
 
 def test_retention_tells_what_it_cannot_do(

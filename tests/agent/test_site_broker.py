@@ -64,6 +64,7 @@ def test_devices_connect_to_the_own_broker_with_tls(tmp_path: Path) -> None:
         assert plain.returncode != 0
         wait_for(lambda: kept(site, "plant/#") == [b'{"x": 1}'], 20, "message")
         wait_for(lambda: kept(site, "metrics/broker"), 20, "metrics of the site itself")
+        assert "clients_connected" in site.status()["broker"]["metrics"]
 
 
 def test_tls_needs_both_files() -> None:
@@ -86,6 +87,19 @@ def test_an_existing_broker_is_spoken_to_in_its_protocol(
         joined = [line for line in lines if "as fogline-s-" in line]
         assert joined
         assert all(f"({version}," in line for line in joined), joined
+
+
+def test_an_existing_broker_that_is_down_is_told(tmp_path: Path) -> None:
+    broker = Mosquitto(tmp_path / "broker", MosquittoOptions()).start()
+    try:
+        with running(tmp_path, {"url": f"mqtt://127.0.0.1:{broker.port}"}) as site:
+            broker.stop()
+            wait_for(lambda: "disconnected" in site.status()["broker"]["state"], 20, site.status)
+            assert not site.status()["healthy"]
+            broker.start()
+            wait_for(lambda: site.status()["healthy"], 40, site.status)
+    finally:
+        broker.stop()
 
 
 def test_an_unknown_protocol_is_told(tmp_path: Path) -> None:

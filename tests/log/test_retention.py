@@ -119,6 +119,15 @@ def test_the_decision(drawn: list[tuple[int, int]], needed: int, age: int, size:
         assert kept_for_a_reason or stretch is stretches[-1]
 
 
+def test_a_retired_reader_that_retention_has_passed_is_unknown(folder: Path) -> None:
+    fill(folder)
+    set_position(folder, "slow", 0)
+    retire_reader(folder, "slow")
+    assert get_position(folder, "slow") == 0
+    assert enforce(folder, Limits(size=0), now=10**9) > 0
+    assert get_position(folder, "slow") is None
+
+
 def test_a_retired_reader_holds_nothing_back_and_finds_its_place_again(folder: Path) -> None:
     folder.mkdir()
     set_position(folder, "job a/b", 7)

@@ -14,6 +14,7 @@ from fogline.config_file import Reader, port, read_yaml, within
 from fogline.errors import UsageError
 from fogline.model.broker_url import PROTOCOLS
 
+OLDEST, NOW = "oldest", "now"
 DEFAULT_PROTOCOL = "5"
 _COUNT = r"(\*|[1-9]\d*)"
 _ENGINE = re.compile(
@@ -82,6 +83,14 @@ class PeerConfig:
 class JobConfig:
     name: str
     query: Path
+    start: str = OLDEST
+    """Where a computation begins that is new here: with the oldest message that is kept, or `now`;
+    one that replaces another then goes on where that one was."""
+
+    def __post_init__(self) -> None:
+        if self.start not in (OLDEST, NOW):
+            text = f"job {self.name}: start is {self.start!r:.80}, not {OLDEST} or {NOW}"
+            raise UsageError(text)
 
 
 @dataclass(frozen=True, slots=True)

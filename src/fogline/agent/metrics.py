@@ -69,6 +69,9 @@ def prometheus(status: dict[str, Any], node: dict[str, Any]) -> str:
         labels = {"site": site, "process": name}
         lines.append(_line("fogline_process_restarts", labels, status[name].get("restarts", 0)))
         lines.append(_line("fogline_process_up", labels, int(status[name]["state"] == "running")))
+    for name, value in status["broker"].get("metrics", {}).items():
+        if isinstance(value, int | float) and name != "time":
+            lines.append(_line(f"fogline_broker_{name}", {"site": site}, value))
     for item in status["ingest"].get("subscriptions", []):
         labels = {"site": site, "pattern": item["pattern"]}
         for name in ("messages", "repeated", "bytes"):

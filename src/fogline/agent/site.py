@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 import sys
 import threading
 import time
@@ -19,14 +20,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from fogline.agent import metrics
 from fogline.agent.children import Child
-from fogline.agent.config import SiteConfig
+from fogline.agent.config import NOW, SiteConfig
+from fogline.agent.jobs import job_folder
 from fogline.agent.manager import Manager
 from fogline.agent.packages import Packages
 from fogline.agent.readers import retire_strays
 from fogline.agent.reporting import Reporter
 from fogline.agent.site_broker import SiteBroker
 from fogline.agent.site_jobs import SiteJobs
+from fogline.agent.starts import note_starts
 from fogline.agent.told import Told
 from fogline.errors import SetupError, UsageError
 from fogline.fabric.local import LocalSite, leave_note
@@ -105,12 +109,23 @@ class Site:
     def start(self) -> None:
         _make_folder(self.folder)
         self._lock = _locked(self.folder / "agent.lock")
+        self._note_starts()
         self.broker.start(item["log"] for item in self._told.subscriptions() if not item["broker"])
         self._start_reporter()
         self.tick()
         if self.config.control.url:
             self._manager = Manager(self)
             self._manager.start()
+
+    def _note_starts(self) -> None:
+        """Where jobs of the configuration begin; what an earlier configuration said is undone."""
+        begin_now = {job.name for job in self.config.jobs if job.start == NOW}
+        for job in self.jobs.current():
+            folder = job_folder(self.folder, job.name)
+            if job.local and job.name in begin_now:
+                note_starts(folder, job, self.logs)
+            elif job.local:
+                shutil.rmtree(folder / "starts", ignore_errors=True)
 
     def _start_reporter(self) -> None:
         try:
@@ -223,7 +238,8 @@ class Site:
             }
             for child in self._children
         }
-        parts["broker"] = self.broker.status()
+        measured = metrics.broker_metrics(self.config.site, self._reporter._seen) or {}
+        parts["broker"] = self.broker.status() | {"metrics": measured}
         parts.setdefault("engine", _no_engine(self._told.revision))
         healthy = all(part["state"] == "running" for part in parts.values())
         told: dict[str, Any] = {"site": self.config.site, "healthy": healthy, **parts}

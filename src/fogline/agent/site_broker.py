@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from fogline.agent.brokers import Connection, broker_options
 from fogline.agent.config import DEFAULT_PROTOCOL, BrokerConfig
 from fogline.agent.journal import READER, register
 from fogline.broker.login import read_password, with_login
@@ -25,6 +26,8 @@ class SiteBroker:
         self._min_free = min_free
         self._restarts = 0
         self._own = None if config.url else self._mosquitto()
+        self._watch: Connection | None = None
+        """Shows whether an existing broker can be reached."""
 
     def _mosquitto(self) -> Mosquitto:
         given = self._config
@@ -81,7 +84,9 @@ class SiteBroker:
 
     def start(self, journaled: Iterable[str]) -> None:
         """`journaled` are the logs that get what the own broker confirms."""
-        if self._own is not None:
+        if self._own is None:
+            self._watch = Connection(self.url, broker_options("", self.tls))
+        else:
             register(self.journal, journaled)
             self._own.start()
             _remember_port(self._own.folder, self._own.port)
@@ -100,11 +105,14 @@ class SiteBroker:
             enforce_journal(self.journal)
 
     def stop(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
         if self._own is not None:
             self._own.stop()
 
     def status(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"state": "running", "address": self.address}
+        state = self._watch.state if self._watch is not None else "starting"
+        told: dict[str, Any] = {"state": state, "address": self.address}
         if self._own is not None:
             told |= {"pid": self._own.pid, "restarts": self._restarts, "state": self._state()}
         return told

@@ -8,6 +8,7 @@ from pathlib import Path
 from fogline.log import disk
 from fogline.log.errors import LogDamaged, LogError, write_failed
 from fogline.log.names import folder_name
+from fogline.log.segments import list_segments
 
 _FOLDER = "readers"
 
@@ -45,12 +46,16 @@ def retire_reader(folder: Path, name: str) -> None:
 
 
 def get_position(folder: Path, reader: str) -> int | None:
-    """The position that was set last, nothing for an unknown reader."""
+    """The position that was set last, nothing for an unknown reader, or for one that was retired
+    and whose position retention has passed."""
     path = _path(folder, reader)
     if path.exists():
         return _load(path)
     old = _retired(path)
-    return _load(old) if old.exists() else None
+    if not old.exists():
+        return None
+    position, segments = _load(old), list_segments(folder)
+    return None if segments and segments[0].first > position else position
 
 
 def lowest_position(folder: Path) -> int | None:
