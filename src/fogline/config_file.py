@@ -49,7 +49,9 @@ class Reader:
 
     def __init__(self, base: Path, example: str) -> None:
         self._base = base
-        self._example = example
+        lines = [line.rstrip() for line in example.splitlines() if line.strip()]
+        nested = any(line[0].isspace() for line in lines)
+        self._hint = f"for example {'; '.join(lines)}" if not nested else f"for example {lines[0]}"
 
     def make(self, kind: type[T], data: Any, name: str) -> T:
         """The dataclass from names and values; `name` is the place. Raises `UsageError`."""
@@ -69,7 +71,7 @@ class Reader:
 
     def mapping(self, data: Any, name: str) -> dict[str, Any]:
         if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-            raise UsageError(f"{name}: expected names and values", f"for example:\n{self._example}")
+            raise UsageError(f"{name}: expected names and values", self._hint)
         return data
 
     def labels(self, data: Any, name: str) -> dict[str, str]:
@@ -78,7 +80,7 @@ class Reader:
 
     def list(self, data: Any, name: str) -> list[Any]:
         if not isinstance(data, list):
-            raise UsageError(f"{name} must be a list", f"for example:\n{self._example}")
+            raise UsageError(f"{name} must be a list", self._hint)
         return data
 
     def _value(self, value: Any, wanted: Any, name: str, bounds: Any) -> Any:

@@ -16,7 +16,7 @@ from fogline.agent.config import SiteConfig
 from fogline.agent.jobs import copies, job_folder, job_reader, route_reader, routes, subscriptions
 from fogline.agent.packages import Packages
 from fogline.agent.site_jobs import SiteJobs
-from fogline.agent.starts import life_name, life_number, load_starts
+from fogline.agent.starts import life_name, load_starts
 from fogline.errors import DataError, FoglineError, UsageError
 from fogline.log import SiteLog, get_position, set_position
 from fogline.log.counting import RecordCounter
@@ -178,7 +178,6 @@ def test_no_computation_goes_on_with_what_it_left_before_another(
     jobs.install([second])
     names.add(life_name(folder, second))
     assert len(names) == 3
-    assert life_number(folder, second) == 7
     assert load_starts(folder, second) == {"in": done_later}
 
 
@@ -313,7 +312,6 @@ def test_a_job_that_comes_back_sends_what_is_owed_and_computes_anew(
     assert [(j.name, j.running) for j in jobs.all()] == [("j", True)]
     folder = job_folder(tmp_path, "j")
     assert load_starts(folder, job()) == {"in": end}
-    assert life_number(folder, job()) == 1
     assert (get_position(logs.folder("out/j"), route_reader("j", 0)) or 0) < owing
     again = SiteJobs(SiteConfig("s", tmp_path), tmp_path, logs)
     assert [(j.name, j.running) for j in again.all()] == [("j", True)]

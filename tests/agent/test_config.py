@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import MagicMock
@@ -10,7 +11,8 @@ import pytest
 
 from fogline.agent.config import SiteConfig, read_config
 from fogline.agent.manager import Manager
-from fogline.errors import FoglineError, UsageError
+from fogline.agent.site import Site
+from fogline.errors import FoglineError, SetupError, UsageError
 
 
 def write(folder: Path, text: str) -> Path:
@@ -64,9 +66,13 @@ min_free_megabytes: 10
         ("site: a\nbroker: {port: -1}", "-1, not a whole number"),
         ("site: a\nretention: {hours: 0}", "0, not a number above 0"),
         ("site: a\nengine: 4", "4, not a text"),
+        ("site: a\nengine: banana", "'banana', which is no Spark master"),
+        ("site: a\nengine: local[x]", "which is no Spark master"),
+        ("site: a\nmemory: lots", "'lots', which is no size"),
         ("site: a\ntrigger_ms: true", "True, not a whole number"),
         ("site: a\njobs: city.ins", "must be a list"),
         ("site: a\njobs: [{name: x}]", "needs 'query'"),
+        ("site: a\njobs: [{query: x.ins, start: soon}]", "'soon', not oldest or now"),
         ("site: a\njobs: [{query: x.ins, name: a/b}]", "part of a topic"),
         ("site: [", "is not YAML"),
         ("site: !!python/object/apply:os.system ['true']", "is not YAML"),
@@ -77,6 +83,34 @@ def test_what_is_wrong_is_told(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_config(write(tmp_path, text))
     assert told in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "engine", ["none", "local", "local[4]", "local[2, 3]", "spark://a:7077,b:7077", "yarn"]
+)
+def test_engines_that_spark_knows(tmp_path: Path, engine: str) -> None:
+    text = f"site: a\nengine: '{engine}'\nmemory: 512M\n"
+    assert read_config(write(tmp_path, text)).engine == engine
+
+
+@pytest.mark.parametrize("folder", ["file", "file/below", "/proc/none"])
+def test_a_folder_that_cannot_be_is_told(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="the site cannot be kept in"):
+        Site(read_config(write(tmp_path, f"site: a\nfolder: {folder}\n"))).start()
+
+
+def test_a_port_for_health_that_is_taken_is_told(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        text = f"site: a\nengine: none\nhttp_port: {port}\n"
+        site = Site(read_config(write(tmp_path, text)))
+        try:
+            with pytest.raises(SetupError, match=f"http_port {port} cannot be used"):
+                site.start()
+        finally:
+            site.stop()
 
 
 def test_hostile_files(tmp_path: Path) -> None:

@@ -12,11 +12,17 @@ from xml.etree import ElementTree
 import psutil
 import pytest
 
+from fogline.agent import engine_jobs
 from fogline.agent.children import Child
+from fogline.agent.engine_jobs import EngineJob, Workplace
+from fogline.agent.jobs import job_folder
 from fogline.agent.metrics import broker_metrics, job_metrics, node_metrics, prometheus
 from fogline.agent.recent import Recent
 from fogline.agent.rejects import RejectMover
+from fogline.broker.said import LARGEST, keep_bounded
 from fogline.log import SiteLog
+from fogline.model.jobs import Assignment, Query
+from fogline.model.sites import JobStatus, QueryStatus
 from fogline.spark.site_session import pools_xml
 from tests.agent.kit import payloads
 from tests.waiting import wait_for
@@ -40,6 +46,15 @@ def test_recent_takes_any_topic_and_payload() -> None:
     assert recent.is_new(long + "x", b"")
 
 
+def test_recent_tells_long_topics_apart_by_their_beginning() -> None:
+    recent = Recent()
+    device = "d" * 63
+    assert recent.is_new(f"plantA/{device}", b"1")
+    assert recent.is_new(f"plantB/{device}", b"1")
+    assert recent.is_new("a", b"bc")
+    assert recent.is_new("ab", b"c")
+
+
 def test_pools_weigh_by_salience() -> None:
     root = ElementTree.fromstring(pools_xml([1, 9, 9, 0]))
     weights = {p.get("name"): p.findtext("weight") for p in root}
@@ -58,8 +73,11 @@ STATUS: dict[str, Any] = {
         "state": "running",
         "jobs": [{"name": "j", "queries": [{"name": "windows", "lag_bytes": 7, "problem": ""}]}],
     },
-    "publish": {"state": "running", "topics": [{"topic": "t", "messages": 2, "lag": 0}]},
-    "broker": {"state": "restarting"},
+    "publish": {
+        "state": "running",
+        "topics": [{"topic": "t", "messages": 2, "lag": 0, "left_out": 1, "refused": 0}],
+    },
+    "broker": {"state": "restarting", "metrics": {"site": "n", "clients_connected": 3.0}},
 }
 
 
@@ -68,6 +86,8 @@ def test_prometheus_text(tmp_path: Path) -> None:
     assert 'fogline_healthy{site="no\\"rth"} 1' in lines
     assert 'fogline_ingest_messages{site="no\\"rth",pattern="a/#"} 5' in lines
     assert 'fogline_job_lag_bytes{site="no\\"rth",job="j",query="windows"} 7' in lines
+    assert 'fogline_broker_clients_connected{site="no\\"rth"} 3.0' in lines
+    assert 'fogline_publish_left_out{site="no\\"rth",topic="t"} 1' in lines
     assert 'fogline_process_up{site="no\\"rth",process="broker"} 0' in lines
     assert any(line.startswith("fogline_node_cpu_percent{") for line in lines)
 
@@ -102,6 +122,67 @@ def test_rejects_become_messages(tmp_path: Path) -> None:
     assert [p.name for p in folder.iterdir()] == [".s-log-9-12.ndjson.tmp"]
 
 
+def test_a_torn_reject_is_put_aside_and_the_rest_is_moved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "rejects"
+    folder.mkdir()
+    good = json.dumps({"stream": "s", "kind": "bad", "reason": "not JSON", "record": "x"})
+    text = f'{good}\n[1]\n{good}\n{{"stream": "s", "ki'
+    (folder / "s-log-0-9.ndjson").write_text(text, encoding="utf-8")
+    mover = RejectMover("j", folder, SiteLog(tmp_path / "log", min_free_bytes=0))
+    assert mover.move() == 2
+    assert mover.move() == 0
+    torn = folder / "torn" / "s-log-0-9.ndjson"
+    assert torn.read_text(encoding="utf-8") == '[1]\n{"stream": "s", "ki\n'
+    assert f"2 rejected records cannot be read, they are in {torn}" in capsys.readouterr().err
+
+
+class _Running:
+    """A job of Spark's that runs."""
+
+    def keep_running(self) -> None:
+        pass
+
+    def status(self) -> JobStatus:
+        return JobStatus("j", (QueryStatus("windows", "running"),))
+
+    def needed(self) -> dict[str, int]:
+        return {}
+
+    def stop(self) -> None:
+        pass
+
+
+def test_without_space_a_job_goes_on_and_its_rejects_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = (
+        's = STREAM FROM mqtt(topic="t", format="json", time="at");\n'
+        "m = COMPUTE AVG(x, 5 s) EVERY 5 s"
+    )
+    monkeypatch.setattr(engine_jobs, "_made", lambda *_: _Running())
+    site = SiteLog(tmp_path / "log", min_free_bytes=1 << 60)
+    place = Workplace(None, tmp_path, site, lambda *_: None, 1000)  # type: ignore[arg-type]
+    job = EngineJob(place, Assignment("j", "", Query(query)), "")
+    folder = job_folder(tmp_path, "j") / "rejects"
+    folder.mkdir(parents=True)
+    rows = [{"stream": "s", "kind": kind, "record": "x"} for kind in ("bad", "late")]
+    text = "\n".join(map(json.dumps, rows))
+    (folder / "s-log-0-9.ndjson").write_text(text, encoding="utf-8")
+    job.tick()
+    (told,) = job.status.queries
+    assert told.state == "running"
+    assert "space" in told.problem
+    site._min_free_bytes = 0
+    job.tick()
+    job.tick()
+    assert job.status.queries[0].problem == ""
+    with site.reader("bad/j/s") as bad:
+        assert len(list(payloads(bad))) == 1
+    assert list(folder.iterdir()) == []
+
+
 # ── processes ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -123,6 +204,11 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def running(child: Child) -> bool:
     child.keep_running()
     return child.status.get("state") == "running"
+
+
+def reason(child: Child) -> str:
+    child.keep_running()
+    return child.died
 
 
 def test_a_child_is_told_tells_and_ends(child: Child) -> None:
@@ -147,6 +233,55 @@ def test_a_child_that_dies_is_started_again(child: Child) -> None:
     os.kill(first, signal.SIGKILL)
     wait_for(lambda: running(child) and child.pid != first, 20, "new child")
     assert child.restarts == 1
+
+
+def test_what_a_process_says_does_not_fill_the_disk(tmp_path: Path) -> None:
+    path = tmp_path / "engine.log"
+    keep_bounded(path)
+    with path.open("ab", buffering=0) as log:
+        log.write(b"a" * 100)
+        keep_bounded(path, 100)
+        assert path.stat().st_size == 100
+        log.write(b"b")
+        keep_bounded(path, 100)
+        log.write(b"c")
+    assert path.read_bytes() == b"c"
+    assert (tmp_path / "engine.log.1").read_bytes() == b"a" * 100 + b"b"
+
+
+def test_the_log_of_a_child_is_kept_bounded(child: Child, tmp_path: Path) -> None:
+    log = tmp_path / "echo.log"
+    with log.open("wb") as file:
+        file.truncate(LARGEST + 1)
+    wait_for(lambda: running(child), 20, "running child")
+    assert log.stat().st_size < LARGEST
+
+
+def test_why_a_child_died_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (
+        "import sys\nprint('working', file=sys.stderr)\nsys.exit('engine: no Java (install it)')\n"
+    )
+    (tmp_path / "dying_child.py").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    dying = Child("dying", "dying_child", dict, tmp_path)
+    wait_for(lambda: reason(dying), 20, "reason")
+    assert dying.died == "engine: no Java (install it)"
+    dying.wait(0)
+
+
+def test_a_child_that_cannot_be_started_is_tried_again(child: Child, tmp_path: Path) -> None:
+    (tmp_path / "echo.log").mkdir()
+    child.keep_running()
+    assert "cannot be started" in child.died
+    (tmp_path / "echo.log").rmdir()
+    wait_for(lambda: running(child), 20, "running child")
+
+
+def test_a_child_that_is_killed_is_told(child: Child) -> None:
+    wait_for(lambda: running(child), 20, "running child")
+    os.kill(child.pid, signal.SIGKILL)
+    wait_for(lambda: running(child) and child.died, 20, "reason")
+    assert child.died == "killed by signal 9"
 
 
 def test_a_child_that_hangs_is_killed(child: Child) -> None:

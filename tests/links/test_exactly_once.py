@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from fogline.agent.intake import Intake, Subscription
-from fogline.broker import Broker, Message, Options, open_broker
+from fogline.broker import Broker, BrokerRefusedError, Message, Options, mosquitto, open_broker
 from fogline.broker.memory import hub
 from fogline.links import sender
 from fogline.links.copier import Copier, Copy
@@ -203,6 +203,65 @@ def test_a_broker_that_refuses_is_asked_again(
     assert numbers(far, "t") == list(range(500))
 
 
+def test_a_message_that_is_forbidden_holds_nothing_up(
+    tmp_path: Path, near: SiteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "acl").write_text("topic readwrite #\ntopic deny closed/#\n", encoding="utf-8")
+    whole = mosquitto.configuration
+    text = f"acl_file {tmp_path / 'acl'}\n"
+    monkeypatch.setattr(mosquitto, "configuration", lambda *given: whole(*given) + text)
+    with near.writer("out") as writer:
+        for number in range(30):
+            topic = "closed/a" if number % 10 == 5 else "open/a"
+            writer.append([(topic, b"%d" % number)])
+        end = writer.commit()
+    with mosquitto.Mosquitto(tmp_path / "broker") as broker:
+        reader = connected(broker.url, "reader")
+        reader.subscribe("#")
+        client = connected(broker.url)
+        outlet = Outlet("out", near, client)
+        drain(outlet)
+        assert (outlet.messages, outlet.refused, outlet.lag) == (27, 3, 0)
+        assert outlet.state == "running"
+        assert "closed/a" in outlet.trouble
+        assert "refuses: Not authorized" in outlet.trouble
+        assert get_position(near.folder("out"), sender.PUBLISHER) == end
+        found: list[Message] = []
+        eventually(lambda: found.extend(reader.receive(timeout=0.1)) or len(found) >= 27)
+        assert [int(m.payload) for m in found] == [n for n in range(30) if n % 10 != 5]
+        reader.close()
+        client.close()
+
+
+def test_only_what_was_refused_for_now_is_sent_again(
+    address: str, near: SiteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sender, "_RETRY_SECONDS", 0.01)
+    with near.writer("out") as writer:
+        writer.append([("a", b"%d" % number) for number in range(5)])
+        writer.commit()
+    broker = connected(address)
+    sent: list[list[bytes]] = []
+
+    def busy(messages: list[Message], timeout: float = 0) -> sender.Ticket:
+        sent.append([m.payload for m in messages])
+        ticket = sender.Ticket(len(messages))
+        for message in messages:
+            refused = len(sent) < 3 and message.payload == b"3"
+            ticket.confirm(BrokerRefusedError("quota exceeded") if refused else None, message)
+        return ticket
+
+    monkeypatch.setattr(broker, "publish", busy)
+    outlet = Outlet("out", near, broker)
+    seen = set()
+    while outlet.lag:
+        outlet.forward()
+        seen.add(outlet.state)
+    assert seen == {"running", "cannot send: quota exceeded"}
+    assert sent == [[b"0", b"1", b"2", b"3", b"4"], [b"3"], [b"3"]]
+    broker.close()
+
+
 def test_records_with_a_topic_that_cannot_be_published(address: str, near: SiteLog) -> None:
     broker = connected(address)
     reader = connected(address, "reader")
@@ -213,6 +272,7 @@ def test_records_with_a_topic_that_cannot_be_published(address: str, near: SiteL
     outlet = Outlet("out", near, broker)
     drain(outlet)
     assert (outlet.messages, outlet.left_out) == (2, 1)
+    assert "cannot publish to 'a/#'" in outlet.trouble
     drain(Outlet("out", near, broker, renamed("b"), "route j 0", "start"))
     found: list[Message] = []
     eventually(lambda: found.extend(reader.receive(timeout=0.1)) or len(found) >= 5)

@@ -16,8 +16,10 @@ from fogline.log import (
     forget_reader,
     get_position,
     lowest_position,
+    retire_reader,
     set_position,
 )
+from fogline.log.positions import readers_of
 from fogline.log.retention import Stretch, removable
 from tests.log.kit import follow, records, segments, writer
 
@@ -115,3 +117,28 @@ def test_the_decision(drawn: list[tuple[int, int]], needed: int, age: int, size:
             stretch.newest < 100 - age or first - stretch.first > size
         )
         assert kept_for_a_reason or stretch is stretches[-1]
+
+
+def test_a_retired_reader_that_retention_has_passed_is_unknown(folder: Path) -> None:
+    fill(folder)
+    set_position(folder, "slow", 0)
+    retire_reader(folder, "slow")
+    assert get_position(folder, "slow") == 0
+    assert enforce(folder, Limits(size=0), now=10**9) > 0
+    assert get_position(folder, "slow") is None
+
+
+def test_a_retired_reader_holds_nothing_back_and_finds_its_place_again(folder: Path) -> None:
+    folder.mkdir()
+    set_position(folder, "job a/b", 7)
+    set_position(folder, "other", 99)
+    assert readers_of(folder) == ["job%20a%2Fb", "other"]
+    retire_reader(folder, "job%20a%2Fb")
+    assert lowest_position(folder) == 99
+    assert get_position(folder, "job a/b") == 7
+    retire_reader(folder, "job%20a%2Fb")
+    set_position(folder, "job a/b", 8)
+    assert lowest_position(folder) == 8
+    retire_reader(folder, "job%20a%2Fb")
+    forget_reader(folder, "job a/b")
+    assert get_position(folder, "job a/b") is None

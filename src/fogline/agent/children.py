@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,9 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from fogline.broker.parent_death import die_with_parent
+from fogline.broker.said import keep_bounded
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
 _HEALTHY_SECONDS = 30.0
+_LAST_BYTES = 16 << 10
+_LONGEST_REASON = 500
+_ERROR = re.compile(r"(\w+: |[\w.]*(Error|Exception)\b)")
 
 
 class Child:
@@ -42,6 +47,9 @@ class Child:
         self.name = name
         self.status: dict[str, Any] = {}
         self.restarts = -1
+        self.died = ""
+        """What it said last when it died last."""
+        self._seen = 0
         self._module = module
         self._config = config
         self._heard = heard
@@ -61,15 +69,23 @@ class Child:
 
     def keep_running(self) -> None:
         """Starts the process if it does not run and its pause is over."""
+        keep_bounded(self._log)
         if self.running:
             return
         now = time.monotonic()
         if self._process is not None:
             self._note_death(now)
         if now >= self._due:
-            self._start(now)
+            try:
+                self._start(now)
+            except OSError as error:
+                self.died = f"it cannot be started: {error}"
+                self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+                self._due = now + self._pause
 
     def _note_death(self, now: float) -> None:
+        assert self._process is not None
+        self.died = _last_words(self._log, self._seen) or _ending(self._process.returncode)
         self._process = None
         self.status = {"state": "restarting"}
         healthy = now - self._started > _HEALTHY_SECONDS
@@ -81,6 +97,7 @@ class Child:
         self._started = now
         self.status = {"state": "starting"}
         with self._log.open("ab") as log:
+            self._seen = log.tell()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", self._module],
                 stdin=subprocess.PIPE,
@@ -125,3 +142,22 @@ class Child:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._process = None
+
+
+def _last_words(log: Path, begin: int) -> str:
+    """The line that says why it ended: the last one that begins like an error, or else the last
+    one of all."""
+    try:
+        with log.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(begin if begin <= size else 0, size - _LAST_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if _ERROR.match(line)]
+    return (errors or lines or [""])[-1][:_LONGEST_REASON]
+
+
+def _ending(code: int) -> str:
+    return f"killed by signal {-code}" if code < 0 else f"ended with code {code}"

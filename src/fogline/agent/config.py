@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,15 @@ from fogline.agent.store_config import StoreConfig
 from fogline.broker.login import with_login
 from fogline.config_file import Reader, port, read_yaml, within
 from fogline.errors import UsageError
+from fogline.model.broker_url import PROTOCOLS
 
+OLDEST, NOW = "oldest", "now"
+DEFAULT_PROTOCOL = "5"
+_COUNT = r"(\*|[1-9]\d*)"
+_ENGINE = re.compile(
+    rf"none|local|local\[{_COUNT}(,\s*\d+)?\]|local-cluster\[[\d,\s]+\]|(spark|k8s)://\S+|yarn"
+)
+_MEMORY = re.compile(r"[1-9]\d*[kmgt]b?", re.IGNORECASE)
 EXAMPLE = """\
 site: north
 jobs: [city.ins]
@@ -28,13 +37,26 @@ class BrokerConfig:
     ca: Path | None = None
     certificate: Path | None = None
     key: Path | None = None
+    """Of the own Mosquitto: then devices connect with TLS. Of an existing one: what we show it."""
     host: str = "127.0.0.1"
     """Where the own Mosquitto listens; anything but loopback needs a user and a password."""
+    protocol: str = DEFAULT_PROTOCOL
+    """What an existing broker speaks: 5 or 3.1.1."""
     port: int = port()
     """Port of the own Mosquitto; 0: a free one."""
     sync: bool = False
     """What messages survive once the own Mosquitto has confirmed them: the death of every process,
     or with `sync` a power failure too (then a message takes as long as the disk does)."""
+    queued_megabytes: float = 64.0
+    """What the own Mosquitto keeps in memory for one subscriber that is away or behind."""
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            known = " or ".join(PROTOCOLS)
+            raise UsageError(f"broker: protocol is {self.protocol!r:.80}, not {known}")
+        if self.url is None and (self.certificate is None) != (self.key is None):
+            text = "broker: TLS needs both 'certificate' and 'key'"
+            raise UsageError(text, "the broker's own, PEM files")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +83,14 @@ class PeerConfig:
 class JobConfig:
     name: str
     query: Path
+    start: str = OLDEST
+    """Where a computation begins that is new here: with the oldest message that is kept, or `now`;
+    one that replaces another then goes on where that one was."""
+
+    def __post_init__(self) -> None:
+        if self.start not in (OLDEST, NOW):
+            text = f"job {self.name}: start is {self.start!r:.80}, not {OLDEST} or {NOW}"
+            raise UsageError(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +131,17 @@ class SiteConfig:
     metrics_seconds: float = 5.0
     min_free_megabytes: float = 256.0
 
+    def __post_init__(self) -> None:
+        if not _ENGINE.fullmatch(self.engine):
+            raise UsageError(
+                f"engine is {self.engine!r:.80}, which is no Spark master",
+                "one of local[*], local[4], spark://host:7077, none",
+            )
+        if not _MEMORY.fullmatch(self.memory):
+            raise UsageError(
+                f"memory is {self.memory!r:.80}, which is no size", "for example 1g or 512m"
+            )
+
     @property
     def min_free_bytes(self) -> int:
         return round(self.min_free_megabytes * (1 << 20))
@@ -129,6 +170,8 @@ def parse_config(data: Any, base: Path, name: str) -> SiteConfig:
         values["jobs"] = [_job(job, reader, f"{name}: a job") for job in jobs]
     if "labels" in values:
         values["labels"] = reader.labels(values["labels"], f"{name}: labels")
+    if "broker" in values:
+        values["broker"] = _broker(values["broker"], reader, f"{name}: broker")
     if "store" in values:
         values["store"] = _store(values["store"], reader, f"{name}: store")
     return reader.make(SiteConfig, values, name)
@@ -143,6 +186,13 @@ def _job(data: Any, reader: Reader, name: str) -> dict[str, Any]:
     if not job or any(sign in job for sign in "/+#\0"):
         raise UsageError(f"{name} cannot be called {job!r}: it is part of a topic")
     return {**values, "name": job}
+
+
+def _broker(data: Any, reader: Reader, name: str) -> dict[str, Any]:
+    """YAML reads a protocol 5 as a number."""
+    values = reader.mapping(data, name)
+    number = values.get("protocol")
+    return values | {"protocol": str(number)} if type(number) in (int, float) else values
 
 
 def _store(data: Any, reader: Reader, name: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,7 +15,7 @@ from fogline.agent.jobs import job_folder, job_reader, make_job, read_log
 from fogline.agent.rejects import RejectMover
 from fogline.agent.starts import life_name, load_starts
 from fogline.errors import FoglineError
-from fogline.log import SiteLog, set_position
+from fogline.log import LogError, SiteLog, set_position
 from fogline.log.counting import RecordCounter
 from fogline.model.jobs import FIRST, SECOND, Assignment, Code, Query
 from fogline.model.sites import JobStatus, QueryStatus
@@ -78,6 +78,7 @@ class EngineJob:
             self.run = assignment.run
             self.status = _starting(assignment.job)
         if not same:
+            self._needed = {}
             self._counters = self._make_counters()
 
     @property
@@ -92,8 +93,7 @@ class EngineJob:
             self._tell(JobStatus(self._assignment.job, (query,)))
             return
         if self._job is not None:
-            self._tell(self._job.status())
-            self._note()
+            self._tell(_with_problem(self._job.status(), self._note()))
 
     def _tell(self, status: JobStatus) -> None:
         """Keeps it, and says in the engine's log what is new about it."""
@@ -113,24 +113,43 @@ class EngineJob:
             self._job = _made(self._place, self._assignment, self._package, self._folder)
         self._job.keep_running()
 
-    def _note(self) -> None:
-        """Tells the logs what is still needed, moves what was rejected, counts what came out."""
+    def _note(self) -> str:
+        """Tells the logs what is still needed, moves what was rejected, counts what came out.
+
+        Returns what went wrong with that (there may be no space), if anything: it is tried again,
+        and the job goes on.
+        """
+        problems = []
+        for step in (self._note_needed, self._mover.move, self._count):
+            try:
+                step()
+            except (LogError, OSError) as error:
+                problems.append(str(error))
+        return "; ".join(problems)
+
+    def _note_needed(self) -> None:
         assert self._job is not None
-        self._mover.move()
         for log, position in self._job.needed().items():
             folder = self._place.logs.folder(log)
             if self._needed.get(log) != position and folder.exists():
                 set_position(folder, job_reader(self._assignment.job), position)
                 self._needed[log] = position
+
+    def _count(self) -> None:
         for counter in self._counters:
             counter.update()
 
     def stop(self) -> None:
+        """What cannot be moved or counted now is when it begins again."""
         self._end()
-        self._mover.move()
-        self._mover.close()
+        for step in (self._mover.move, self._mover.close, self._count, self._close_counters):
+            try:
+                step()
+            except (LogError, OSError) as error:
+                print(f"job {self._assignment.job}: {error}", file=sys.stderr, flush=True)
+
+    def _close_counters(self) -> None:
         for counter in self._counters:
-            counter.update()
             if self._folder.exists():
                 counter.close()
 
@@ -150,6 +169,14 @@ class EngineJob:
 
 def _starting(name: str) -> JobStatus:
     return JobStatus(name, (QueryStatus("job", "starting"),))
+
+
+def _with_problem(status: JobStatus, problem: str) -> JobStatus:
+    """The problem beside a query that has none of its own; nothing else of it changes."""
+    if not problem or not status.queries or status.queries[0].problem:
+        return status
+    first, *others = status.queries
+    return replace(status, queries=(replace(first, problem=problem), *others))
 
 
 def _made(place: Workplace, assignment: Assignment, package: str, folder: Path) -> SparkJob:

@@ -69,6 +69,9 @@ def prometheus(status: dict[str, Any], node: dict[str, Any]) -> str:
         labels = {"site": site, "process": name}
         lines.append(_line("fogline_process_restarts", labels, status[name].get("restarts", 0)))
         lines.append(_line("fogline_process_up", labels, int(status[name]["state"] == "running")))
+    for name, value in status["broker"].get("metrics", {}).items():
+        if isinstance(value, int | float) and name != "time":
+            lines.append(_line(f"fogline_broker_{name}", {"site": site}, value))
     for item in status["ingest"].get("subscriptions", []):
         labels = {"site": site, "pattern": item["pattern"]}
         for name in ("messages", "repeated", "bytes"):
@@ -77,6 +80,8 @@ def prometheus(status: dict[str, Any], node: dict[str, Any]) -> str:
         labels = {"site": site, "topic": item["topic"]}
         lines.append(_line("fogline_published_messages", labels, item["messages"]))
         lines.append(_line("fogline_publish_lag_bytes", labels, item["lag"]))
+        lines.append(_line("fogline_publish_left_out", labels, item["left_out"]))
+        lines.append(_line("fogline_publish_refused", labels, item["refused"]))
     for record in job_metrics(site, status):
         labels = {"site": site, "job": record["job"], "query": record["query"]}
         for name, value in record.items():

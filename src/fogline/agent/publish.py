@@ -109,16 +109,33 @@ class Publishing:
     def status(self) -> dict[str, Any]:
         topics = [route for route in self._wanted if not route.mode]
         routes = [route for route in self._wanted if route.mode]
-        own = self._connections.get(self._config["broker"])
         return {
-            "state": own.state if own is not None else "running",
+            "state": self._own_state(topics),
             "revision": self.revision,
-            "topics": [{"topic": route.log, **self._numbers(route)} for route in topics],
+            "topics": [self._topic_status(route) for route in topics],
             "routes": [self._route_status(route) for route in routes],
         }
 
-    def _route_status(self, route: Route) -> dict[str, Any]:
+    def _own_state(self, topics: list[Route]) -> str:
+        """That of the site's own broker, and of what is to go there and does not."""
+        own = self._connections.get(self._config["broker"])
+        if own is not None and own.state != "running":
+            return own.state
+        outlets = [self._outlets[route] for route in topics if route in self._outlets]
+        return next((outlet.problem for outlet in outlets if outlet.problem), "running")
+
+    def _topic_status(self, route: Route) -> dict[str, Any]:
+        told = {"topic": route.log, "state": self._state(route), **self._numbers(route)}
+        return told | self._not_sent(route)
+
+    def _not_sent(self, route: Route) -> dict[str, Any]:
         outlet = self._outlets.get(route)
+        if outlet is None:
+            return {"left_out": 0, "refused": 0, "problem": ""}
+        counts = {"left_out": outlet.left_out, "refused": outlet.refused}
+        return {**counts, "problem": outlet.trouble}
+
+    def _route_status(self, route: Route) -> dict[str, Any]:
         return {
             "log": route.log,
             "reader": route.reader,
@@ -126,7 +143,7 @@ class Publishing:
             "topic": route.topic,
             "state": self._state(route),
             **self._numbers(route),
-            "left_out": outlet.left_out if outlet is not None else 0,
+            **self._not_sent(route),
         }
 
     def _numbers(self, route: Route) -> dict[str, int]:

@@ -12,19 +12,25 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
+import sys
 import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from fogline.agent import metrics
 from fogline.agent.children import Child
-from fogline.agent.config import SiteConfig
+from fogline.agent.config import NOW, SiteConfig
+from fogline.agent.jobs import job_folder
 from fogline.agent.manager import Manager
 from fogline.agent.packages import Packages
+from fogline.agent.readers import retire_strays
 from fogline.agent.reporting import Reporter
 from fogline.agent.site_broker import SiteBroker
 from fogline.agent.site_jobs import SiteJobs
+from fogline.agent.starts import note_starts
 from fogline.agent.told import Told
 from fogline.errors import SetupError, UsageError
 from fogline.fabric.local import LocalSite, leave_note
@@ -35,6 +41,7 @@ from fogline.model.nodes import NO_ENGINE
 
 _TICK_SECONDS = 0.2
 _RETENTION_SECONDS = 30.0
+_NOTE_SECONDS = 5.0
 _STOP_SECONDS = {"ingest": 10.0, "engine": 30.0, "publish": 20.0, "store": 20.0}
 _MEBIBYTE = 1 << 20
 
@@ -45,6 +52,7 @@ class Site:
     def __init__(self, config: SiteConfig) -> None:
         self.config = config
         self.folder = config.folder
+        _check_folder(self.folder)
         self.logs = SiteLog(self.folder / "log", min_free_bytes=config.min_free_bytes)
         self.jobs = SiteJobs(config, self.folder, self.logs)
         self.packages = Packages(self.folder)
@@ -67,9 +75,12 @@ class Site:
         self._manager: Manager | None = None
         self._changing = threading.RLock()
         self._retention_due = 0.0
+        self._retention_problems: list[str] = []
         self._lock: Any = None
         self._note: Path | None = None
         self._noted = ""
+        self._note_due = 0.0
+        self._note_problem = ""
 
     @property
     def broker_url(self) -> str:
@@ -96,14 +107,34 @@ class Site:
     # ── running ────────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        _make_folder(self.folder)
         self._lock = _locked(self.folder / "agent.lock")
+        self._note_starts()
         self.broker.start(item["log"] for item in self._told.subscriptions() if not item["broker"])
-        self._reporter.start()
+        self._start_reporter()
         self.tick()
         if self.config.control.url:
             self._manager = Manager(self)
             self._manager.start()
+
+    def _note_starts(self) -> None:
+        """Where jobs of the configuration begin; what an earlier configuration said is undone."""
+        begin_now = {job.name for job in self.config.jobs if job.start == NOW}
+        for job in self.jobs.current():
+            folder = job_folder(self.folder, job.name)
+            if job.local and job.name in begin_now:
+                note_starts(folder, job, self.logs)
+            elif job.local:
+                shutil.rmtree(folder / "starts", ignore_errors=True)
+
+    def _start_reporter(self) -> None:
+        try:
+            self._reporter.start()
+        except OSError as error:
+            raise SetupError(
+                f"http_port {self.config.http_port} cannot be used: {error.strerror or error}",
+                "choose another http_port, or none for a free one",
+            ) from error
 
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
@@ -128,14 +159,21 @@ class Site:
             self._enforce_retention()
 
     def _leave_note(self) -> None:
-        """Commands on this machine find the site by it."""
-        if self._note is None or self._noted != self.store_address:
-            self._noted = self.store_address
-            addresses = {"http": self.http_address, "store": self._noted}
-            me = LocalSite(
-                self.config.site, self.folder, os.getpid(), **addresses, broker=self.broker_address
+        """Commands on this machine find the site by it; without space it is left later."""
+        store = self.store_address
+        if (self._note is not None and self._noted == store) or time.monotonic() < self._note_due:
+            return
+        addresses = {"http": self.http_address, "store": store, "broker": self.broker_address}
+        try:
+            self._note = leave_note(
+                LocalSite(self.config.site, self.folder, os.getpid(), **addresses)
             )
-            self._note = leave_note(me)
+            self._noted, self._note_problem = store, ""
+        except SetupError as error:
+            self._note_due = time.monotonic() + _NOTE_SECONDS
+            if self._note_problem != str(error):
+                self._note_problem = str(error)
+                _say(f"commands on this machine may not find the site: {error}")
 
     def _ingest_has_begun(self) -> bool:
         """Jobs need their logs to be there only to begin; later either may die and come back."""
@@ -144,11 +182,36 @@ class Site:
     def _enforce_retention(self) -> None:
         keep = self.config.retention
         limits = Limits(round(keep.hours * 3600e6), round(keep.megabytes * _MEBIBYTE))
-        for topic in self.logs.topics():
-            with contextlib.suppress(LogError, OSError):
+        problems = []
+        try:
+            self._retire_readers()
+            topics = self.logs.topics()
+        except (LogError, OSError) as error:
+            problems.append(f"logs: {error}")
+            topics = []
+        for topic in topics:
+            try:
                 enforce(self.logs.folder(topic), limits, now_us())
-        with contextlib.suppress(LogError, OSError):
+            except (LogError, OSError) as error:
+                problems.append(f"{topic}: {error}")
+        try:
             self.broker.enforce_retention()
+        except (LogError, OSError) as error:
+            problems.append(f"the broker's journal: {error}")
+        self._tell_retention(problems)
+
+    def _retire_readers(self) -> None:
+        with self._changing:
+            jobs, stored = self.jobs.all(), self.config.store.enabled
+            retired = retire_strays(self.logs, jobs, self.jobs.problems, stored)
+        for reader in retired:
+            _say(f"nothing is kept any more for the reader {reader}")
+
+    def _tell_retention(self, problems: list[str]) -> None:
+        for problem in problems:
+            if problem not in self._retention_problems:
+                _say(f"nothing is removed from {problem}")
+        self._retention_problems = problems
 
     def stop(self) -> None:
         if self._manager is not None:
@@ -171,13 +234,17 @@ class Site:
                 "state": child.status.get("state", "waiting"),
                 "pid": child.pid,
                 "restarts": max(child.restarts, 0),
+                **({"died": child.died} if child.died else {}),
             }
             for child in self._children
         }
-        parts["broker"] = self.broker.status()
+        measured = metrics.broker_metrics(self.config.site, self._reporter._seen) or {}
+        parts["broker"] = self.broker.status() | {"metrics": measured}
         parts.setdefault("engine", _no_engine(self._told.revision))
         healthy = all(part["state"] == "running" for part in parts.values())
-        told = {"site": self.config.site, "healthy": healthy, **parts}
+        told: dict[str, Any] = {"site": self.config.site, "healthy": healthy, **parts}
+        if self._retention_problems:
+            told["retention"] = {"problems": self._retention_problems}
         return told | ({"control": self._manager.state()} if self._manager is not None else {})
 
     # ── changing jobs ──────────────────────────────────────────────────────────────────────────
@@ -215,14 +282,40 @@ class Site:
         self.jobs.clean_up(min(int(c.status.get("revision", 0)) for c in self._children))
 
 
+def _say(text: str) -> None:
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    with contextlib.suppress(OSError):
+        print(f"{at} {text}", file=sys.stderr, flush=True)
+
+
 def _no_engine(revision: int) -> dict[str, Any]:
     """What is told where there is none, and needs none."""
     return {"state": "running", "pid": 0, "restarts": 0, "revision": revision, "jobs": []}
 
 
+def _check_folder(folder: Path) -> None:
+    """Before anything is read from it; it need not be there yet."""
+    there = next((p for p in (folder, *folder.parents) if p.exists()), folder)
+    if there.exists() and not there.is_dir():
+        text = f"the site cannot be kept in {folder}: {there} is a file"
+        raise UsageError(text, "choose another folder")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        text = f"the site cannot be kept in {folder}: {error.strerror}"
+        raise UsageError(text, "choose another folder") from error
+
+
 def _locked(path: Path) -> Any:
     """Two agents must not work in one folder."""
-    file = path.open("w", encoding="ascii")
+    try:
+        file = path.open("w", encoding="ascii")
+    except OSError as error:
+        text = f"the site cannot be kept in {path.parent}: {error.strerror}"
+        raise UsageError(text, "choose another folder") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

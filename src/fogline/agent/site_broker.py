@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fogline.agent.config import BrokerConfig
+from fogline.agent.brokers import Connection, broker_options
+from fogline.agent.config import DEFAULT_PROTOCOL, BrokerConfig
 from fogline.agent.journal import READER, register
 from fogline.broker.login import read_password, with_login
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
+from fogline.broker.mosquitto import Mosquitto, MosquittoOptions, ServerTls
 from fogline.errors import SetupError
 from fogline.log import Limits, enforce, get_position
 from fogline.log.writer import now_us
@@ -25,6 +26,8 @@ class SiteBroker:
         self._min_free = min_free
         self._restarts = 0
         self._own = None if config.url else self._mosquitto()
+        self._watch: Connection | None = None
+        """Shows whether an existing broker can be reached."""
 
     def _mosquitto(self) -> Mosquitto:
         given = self._config
@@ -34,6 +37,9 @@ class SiteBroker:
             port=given.port or _remembered_port(folder),
             user=given.user,
             password=read_password(given.password_file),
+            tls=_server_tls(given),
+            inner=given.certificate is not None,
+            queued_bytes=round(given.queued_megabytes * (1 << 20)),
             journal=self.journal,
             journal_sync=given.sync,
             journal_free_bytes=self._min_free,
@@ -51,17 +57,21 @@ class SiteBroker:
 
     @property
     def url(self) -> str:
-        """With user and password: not for printing."""
+        """For the site's own processes, with user and password: not for printing."""
         if self._own is not None:
-            return self._own.url
+            return self._own.inner_url
         given = self._config
-        return with_login(str(given.url), given.user, given.password_file)
+        url = with_login(str(given.url), given.user, given.password_file)
+        if given.protocol == DEFAULT_PROTOCOL or BrokerUrl.parse(url).protocol is not None:
+            return url
+        return f"{url}{'&' if '?' in url else '?'}protocol={given.protocol}"
 
     @property
     def address(self) -> str:
         """Where devices connect, for people."""
         if self._own is not None:
-            return f"mqtt://{self._own.options.host}:{self._own.port}"
+            scheme = "mqtt" if self._own.options.tls is None else "mqtts"
+            return f"{scheme}://{self._own.options.host}:{self._own.port}"
         url = BrokerUrl.parse(str(self._config.url))
         return f"{'mqtts' if url.tls else 'mqtt'}://{url}"
 
@@ -74,15 +84,20 @@ class SiteBroker:
 
     def start(self, journaled: Iterable[str]) -> None:
         """`journaled` are the logs that get what the own broker confirms."""
-        if self._own is not None:
+        if self._own is None:
+            self._watch = Connection(self.url, broker_options("", self.tls))
+        else:
             register(self.journal, journaled)
             self._own.start()
             _remember_port(self._own.folder, self._own.port)
 
     def keep_running(self) -> None:
-        if self._own is not None and not self._own.running:
+        if self._own is None:
+            return
+        self._own.keep_log_bounded()
+        if not self._own.running:
             self._restarts += 1
-            with contextlib.suppress(SetupError):
+            with contextlib.suppress(SetupError, OSError):
                 self._own.start()
 
     def enforce_retention(self) -> None:
@@ -90,11 +105,14 @@ class SiteBroker:
             enforce_journal(self.journal)
 
     def stop(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
         if self._own is not None:
             self._own.stop()
 
     def status(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"state": "running", "address": self.address}
+        state = self._watch.state if self._watch is not None else "starting"
+        told: dict[str, Any] = {"state": state, "address": self.address}
         if self._own is not None:
             told |= {"pid": self._own.pid, "restarts": self._restarts, "state": self._state()}
         return told
@@ -109,6 +127,12 @@ class SiteBroker:
             kept = f"{self._min_free:,} bytes are kept free"
             return f"no space: {free:,} bytes are left, {kept}"
         return "running"
+
+
+def _server_tls(given: BrokerConfig) -> ServerTls | None:
+    if given.certificate is None or given.key is None:
+        return None
+    return ServerTls(given.certificate, given.key)
 
 
 def enforce_journal(journal: Path) -> None:

@@ -67,12 +67,6 @@ def life_name(folder: Path, assignment: Assignment) -> str:
     return lives[-1].name if lives else assignment.computation
 
 
-def life_number(folder: Path, assignment: Assignment) -> int:
-    """How many lives it had before."""
-    lives = _current(folder, assignment)
-    return lives[-1].number if lives else 0
-
-
 def _current(folder: Path, assignment: Assignment) -> list[Life]:
     lives = _load(folder)
     return lives if lives and lives[-1].computation == assignment.computation else []

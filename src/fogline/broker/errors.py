@@ -17,6 +17,10 @@ class BrokerRefusedError(BrokerError):
     """The broker answered and said no: credentials, rights, quota or an option it lacks."""
 
 
+class BrokerForbiddenError(BrokerRefusedError):
+    """The broker will never take this: rights, the topic or the content are not to its liking."""
+
+
 class BrokerCertificateError(BrokerError):
     """The TLS handshake failed: the other side's certificate, or ours, is not trusted."""
 

@@ -9,6 +9,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 from fogline.broker.errors import (
     BrokerCertificateError,
     BrokerError,
+    BrokerForbiddenError,
     BrokerRefusedError,
     BrokerUnreachableError,
 )
@@ -16,6 +17,8 @@ from fogline.model.broker_url import BrokerUrl
 
 BAD_PASSWORD = 134
 NOT_AUTHORISED = 135
+FORBIDDEN = (NOT_AUTHORISED, 144, 149, 153)
+"""Of one message: no right, a topic, a size or a content that is not allowed."""
 
 
 def of_system(url: BrokerUrl, error: Exception) -> BrokerError:
@@ -39,7 +42,8 @@ def of_reason(url: BrokerUrl, reason: ReasonCode) -> BrokerError:
         hint = "check user and password"
     elif reason.value == NOT_AUTHORISED:
         hint = "check user and password, and what the user may do"
-    return BrokerRefusedError(f"the broker at {url} refuses: {reason}", hint)
+    kind = BrokerForbiddenError if reason.value in FORBIDDEN else BrokerRefusedError
+    return kind(f"the broker at {url} refuses: {reason}", hint)
 
 
 def of_loss(

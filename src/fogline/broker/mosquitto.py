@@ -24,6 +24,7 @@ from typing import Self
 from urllib.parse import quote
 
 from fogline.broker.parent_death import end_with_parent
+from fogline.broker.said import keep_bounded
 from fogline.errors import SetupError, UsageError
 
 INSTALL = "install it with: apt-get install mosquitto"
@@ -62,6 +63,9 @@ class MosquittoOptions:
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     tls: ServerTls | None = None
+    inner: bool = False
+    """Whether it listens a second time, on a free port of loopback without TLS: for processes that
+    belong to it."""
     save_after: int = 1
     """Changes after which queued messages are saved; 0: never.
 
@@ -84,6 +88,8 @@ class MosquittoOptions:
     """Messages one subscriber may hold unacknowledged."""
     queued: int = 1_000_000
     """Messages kept for one subscriber that is away or behind."""
+    queued_bytes: int = 0
+    """Bytes of them, 0 for no limit; beyond it that subscriber misses messages."""
 
     def __post_init__(self) -> None:
         if self.user is None and self.host not in LOOPBACK:
@@ -95,13 +101,15 @@ class MosquittoOptions:
             raise UsageError("a broker's user has a name without colons and line breaks")
 
 
-def configuration(options: MosquittoOptions, port: int, folder: Path) -> str:
+def configuration(options: MosquittoOptions, port: int, folder: Path, inner_port: int = 0) -> str:
     """The text of mosquitto.conf.
 
     By default Mosquitto saves every 30 minutes and `kill -9` loses what is queued.
     """
     lines = [
         f"listener {port} {options.host}",
+        *(_tls_lines(options.tls) if options.tls is not None else ()),
+        *([f"listener {inner_port} {LOOPBACK[0]}"] if inner_port else ()),
         f"allow_anonymous {'true' if options.user is None else 'false'}",
         "log_dest stderr",
         "log_type error",
@@ -110,14 +118,12 @@ def configuration(options: MosquittoOptions, port: int, folder: Path) -> str:
         "log_timestamp_format %Y-%m-%dT%H:%M:%S",
         f"max_inflight_messages {options.inflight}",
         f"max_queued_messages {options.queued}",
-        "max_queued_bytes 0",
+        f"max_queued_bytes {options.queued_bytes}",
         "set_tcp_nodelay true",
         *_saving_lines(options, folder),
     ]
     if options.user is not None:
         lines.append(f"password_file {folder / 'passwords'}")
-    if options.tls is not None:
-        lines += _tls_lines(options.tls)
     if os.geteuid() == 0:
         # Started by root it would change to a user that cannot read the folder.
         lines.append(f"user {pwd.getpwuid(0).pw_name}")
@@ -172,20 +178,29 @@ class Mosquitto:
         self.folder = folder.absolute()
         self.options = options or MosquittoOptions()
         self.port = self.options.port
+        self._inner_port = 0
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def log(self) -> Path:
-        """What the broker says, over all its starts."""
+        """What the broker says, over all its starts; what is older is in `mosquitto.log.1`."""
         return self.folder / "mosquitto.log"
 
     @property
     def url(self) -> str:
         """The address for clients, with user and password: not for printing."""
         scheme = "mqtt" if self.options.tls is None else "mqtts"
+        return self._url(scheme, self.options.host, self.port)
+
+    @property
+    def inner_url(self) -> str:
+        """The address for processes that belong to it; the same where there is no second one."""
+        return self._url("mqtt", LOOPBACK[0], self._inner_port) if self.options.inner else self.url
+
+    def _url(self, scheme: str, host: str, port: int) -> str:
         user = quote(self.options.user or "", safe="")
         password = quote(self.options.password or "", safe="")
-        return f"{scheme}://{f'{user}:{password}@' if user else ''}{self.options.host}:{self.port}"
+        return f"{scheme}://{f'{user}:{password}@' if user else ''}{host}:{port}"
 
     @property
     def running(self) -> bool:
@@ -209,6 +224,7 @@ class Mosquitto:
         self.folder.mkdir(parents=True, exist_ok=True)
         _data(self.options, self.folder).mkdir(parents=True, exist_ok=True)
         self._write_passwords()
+        self.keep_log_bounded()
         for attempt in range(PORT_ATTEMPTS if not self.port else 1):
             port = self.port or _free_port(self.options.host)
             self._check_free(port)
@@ -216,6 +232,10 @@ class Mosquitto:
                 self.port = port
                 break
         return self
+
+    def keep_log_bounded(self) -> None:
+        """To be called now and then while it runs."""
+        keep_bounded(self.log)
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
         """Ends the broker: it is asked to, saves its data, and is killed when that takes longer."""
@@ -242,7 +262,10 @@ class Mosquitto:
     def _launch(self, program: str, port: int, last: bool) -> bool:
         """Whether the broker came up; when it did not and this was the `last` try, it raises."""
         config = self.folder / "mosquitto.conf"
-        config.write_text(configuration(self.options, port, self.folder), encoding="utf-8")
+        if self.options.inner:
+            self._inner_port = self._inner_port or _free_port(LOOPBACK[0])
+        text = configuration(self.options, port, self.folder, self._inner_port)
+        config.write_text(text, encoding="utf-8")
         seen = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self._process = _Keeper([program, "-c", str(config)], log.fileno()).process

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fogline.broker.interface import Broker
 from fogline.broker.memory import MemoryBroker, hub
 from fogline.broker.mqtt import MqttBroker
@@ -13,7 +15,8 @@ MEMORY = "memory://"
 
 
 def open_broker(url: str, options: Options | None = None) -> Broker:
-    """The broker at `mqtt://…`, `mqtts://…` or `memory://name`; not connected yet.
+    """The broker at `mqtt://…`, `mqtts://…` or `memory://name`; not connected yet. A protocol in
+    the address is the one that is spoken.
 
     Raises `UsageError` when the address is none of these. What it raises never shows a password.
     """
@@ -22,4 +25,7 @@ def open_broker(url: str, options: Options | None = None) -> Broker:
         if not name:
             raise UsageError("a broker in memory needs a name", "for example memory://tests")
         return MemoryBroker(hub(name), options)
-    return MqttBroker(BrokerUrl.parse(url), options)
+    parsed = BrokerUrl.parse(url)
+    if parsed.protocol is not None:
+        options = replace(options or Options(), protocol=parsed.protocol)
+    return MqttBroker(parsed, options)

@@ -65,7 +65,7 @@ class Outbox:
         message, ticket = entry
         self._confirmed += 1
         self._confirmed_bytes += len(message.payload)
-        ticket.confirm(error)
+        ticket.confirm(error, message)
 
     def forget_fleeting(self) -> None:
         """Messages of QoS 0 that were sent on a lost connection are done with."""

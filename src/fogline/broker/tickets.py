@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 from fogline.broker.errors import BrokerClosedError, BrokerError, BrokerTimeoutError
+
+if TYPE_CHECKING:
+    from fogline.broker.interface import Message
 
 
 class Ticket:
@@ -17,6 +21,8 @@ class Ticket:
         self._open = count
         self._error: BrokerError | None = None
         self._done = threading.Event()
+        self.refused: list[tuple[Message, BrokerError]] = []
+        """The messages that the broker refused, and why; complete when the ticket is done."""
         if not count:
             self._done.set()
 
@@ -38,8 +44,10 @@ class Ticket:
         if self._error is not None:
             raise self._error
 
-    def confirm(self, error: BrokerError | None = None) -> None:
+    def confirm(self, error: BrokerError | None = None, message: Message | None = None) -> None:
         """One more message is answered for. Called by one thread only, the broker's."""
+        if error is not None and message is not None:
+            self.refused.append((message, error))
         self._error = self._error or error
         self._open -= 1
         if not self._open:

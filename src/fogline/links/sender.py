@@ -7,17 +7,29 @@ gets batches recognises that.
 What there is is sent at once: alone when little comes, in large batches when there is more. Several
 batches are under way at a time, but only one until the broker has taken one: a broker that refuses
 for some time must not take a batch behind one that it refused, as that would look like the past.
+
+Records on topics of their own do not hold each other up: one that the broker will never take is
+counted and told, stays in its log, and the others go on.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fogline.broker import Broker, BrokerError, BrokerTimeoutError, Message, Ticket, TopicError
+from fogline.broker import (
+    Broker,
+    BrokerError,
+    BrokerForbiddenError,
+    BrokerTimeoutError,
+    Message,
+    Ticket,
+    TopicError,
+)
 from fogline.broker.topics import check_topic
 from fogline.links.batch import PREFIX, encode, grouped, pieces_of
 from fogline.links.identity import number_of
@@ -42,6 +54,8 @@ class Packed:
     messages: list[Message]
     records: int
     left_out: int = 0
+    trouble: str = ""
+    """Why the last of these cannot be sent."""
 
 
 Packing = Callable[[list[Frame]], Packed]
@@ -50,9 +64,10 @@ Packing = Callable[[list[Frame]], Packed]
 def plain(frames: list[Frame]) -> Packed:
     """Every record on its own topic."""
     records = [record for frame in frames for record in _records(frame)]
-    good = {topic for topic in {topic for topic, _ in records} if _can_be_published(topic)}
-    messages = [Message(topic, payload) for topic, payload in records if topic in good]
-    return Packed(messages, len(messages), len(records) - len(messages))
+    problems = {topic: _problem(topic) for topic in {topic for topic, _ in records}}
+    messages = [Message(topic, payload) for topic, payload in records if not problems[topic]]
+    trouble = max(problems.values(), default="")
+    return Packed(messages, len(messages), len(records) - len(messages), trouble)
 
 
 def renamed(topic: str) -> Packing:
@@ -79,7 +94,7 @@ def batched(folder: Path, topic: str) -> Packing:
                 continue
             messages.append(Message(PREFIX + topic, payload))
             records += count
-        return Packed(messages, records, left_out)
+        return Packed(messages, records, left_out, "it is too large for a message")
 
     return pack
 
@@ -91,12 +106,13 @@ def _records(frame: Frame) -> Iterable[tuple[str, bytes]]:
         return ()
 
 
-def _can_be_published(topic: str) -> bool:
+def _problem(topic: str) -> str:
+    """Why nothing can be published to it, if so."""
     try:
         check_topic(topic)
-    except TopicError:
-        return False
-    return True
+    except TopicError as error:
+        return str(error)
+    return ""
 
 
 # ── sending ──────────────────────────────────────────────────────────────────────────────────────
@@ -121,6 +137,10 @@ class Outlet:
         self.messages = 0
         """Records that were sent, again where they were sent again."""
         self.left_out = 0
+        self.refused = 0
+        """Records that the broker will not have."""
+        self.trouble = ""
+        """Why the last record was left out or not taken; it stays when others are sent again."""
         self.problem = ""
         self._folder = logs.folder(log)
         self._name = reader
@@ -162,8 +182,11 @@ class Outlet:
             try:
                 ticket.wait(0)
             except BrokerError as error:
-                self._fail(error)
-                break
+                again = self._put_aside(ticket)
+                if again is None or again:
+                    self._fail(error)
+                    self._ready = (Packed(again, len(again)), position) if again else None
+                    break
             self._confirmed, self._window = position, MOST_TICKETS
             self.problem = ""
         return not self._open
@@ -189,7 +212,11 @@ class Outlet:
         deadline = time.monotonic() + seconds
         try:
             for ticket, _ in self._open:
-                ticket.wait(max(0.0, deadline - time.monotonic()))
+                try:
+                    ticket.wait(max(0.0, deadline - time.monotonic()))
+                except BrokerForbiddenError:
+                    if self._pack is not plain:
+                        raise
         finally:
             self.note()
 
@@ -222,8 +249,30 @@ class Outlet:
         self._open.append((ticket, position))
         self._position, self._ready = position, None
         self.messages += packed.records
-        self.left_out += packed.left_out
+        if packed.left_out:
+            self.left_out += packed.left_out
+            self._tell(f"{self.log}: {packed.trouble}")
         return True
+
+    def _put_aside(self, ticket: Ticket) -> list[Message] | None:
+        """Counts what the broker will never take of what it refused; returns the rest of that.
+        Nothing where all of the batch is to be sent again."""
+        if self._pack is not plain or not ticket.refused:
+            return None
+        again = []
+        for message, error in ticket.refused:
+            if isinstance(error, BrokerForbiddenError):
+                self.refused += 1
+                self.messages -= 1
+                self._tell(f"{message.topic}: {error}")
+            else:
+                again.append(message)
+        return again
+
+    def _tell(self, trouble: str) -> None:
+        if trouble != self.trouble:
+            self.trouble = trouble
+            print(f"not sent: {trouble}", file=sys.stderr, flush=True)
 
     def _fail(self, error: BrokerError) -> None:
         """Once more in a moment, from what was confirmed on."""

@@ -5,7 +5,13 @@ The files are described in docs/design/site-log.md; `io.fogline.log` reads and w
 
 from fogline.log.errors import LogBusy, LogDamaged, LogError, LogFull, LogGone
 from fogline.log.frames import Frame, Record
-from fogline.log.positions import forget_reader, get_position, lowest_position, set_position
+from fogline.log.positions import (
+    forget_reader,
+    get_position,
+    lowest_position,
+    retire_reader,
+    set_position,
+)
 from fogline.log.reader import LogReader
 from fogline.log.retention import Limits, enforce
 from fogline.log.site import SiteLog
@@ -27,5 +33,6 @@ __all__ = [
     "forget_reader",
     "get_position",
     "lowest_position",
+    "retire_reader",
     "set_position",
 ]

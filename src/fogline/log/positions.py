@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from fogline.log import disk
 from fogline.log.errors import LogDamaged, LogError, write_failed
 from fogline.log.names import folder_name
+from fogline.log.segments import list_segments
 
 _FOLDER = "readers"
 
@@ -25,13 +27,35 @@ def set_position(folder: Path, reader: str, position: int) -> None:
 
 def forget_reader(folder: Path, reader: str) -> None:
     """`reader` needs nothing any more; unknown readers are no error."""
-    _path(folder, reader).unlink(missing_ok=True)
+    path = _path(folder, reader)
+    path.unlink(missing_ok=True)
+    _retired(path).unlink(missing_ok=True)
+
+
+def readers_of(folder: Path) -> list[str]:
+    """The file names of all readers that need something."""
+    return sorted(path.name for path in _files(folder))
+
+
+def retire_reader(folder: Path, name: str) -> None:
+    """The reader with this file name needs nothing for now; its position is remembered, and used
+    should it come back."""
+    path = folder / _FOLDER / name
+    with contextlib.suppress(FileNotFoundError):
+        path.replace(_retired(path))
 
 
 def get_position(folder: Path, reader: str) -> int | None:
-    """The position that was set last, nothing for an unknown reader."""
+    """The position that was set last, nothing for an unknown reader, or for one that was retired
+    and whose position retention has passed."""
     path = _path(folder, reader)
-    return _load(path) if path.exists() else None
+    if path.exists():
+        return _load(path)
+    old = _retired(path)
+    if not old.exists():
+        return None
+    position, segments = _load(old), list_segments(folder)
+    return None if segments and segments[0].first > position else position
 
 
 def lowest_position(folder: Path) -> int | None:
@@ -39,13 +63,20 @@ def lowest_position(folder: Path) -> int | None:
 
     Raises `LogDamaged` for a file that holds no position: whoever wrote it may need anything.
     """
-    parent = folder / _FOLDER
-    files = [path for path in parent.glob("*") if not path.name.startswith(".")]
-    return min((_load(path) for path in files), default=None)
+    return min((_load(path) for path in _files(folder)), default=None)
+
+
+def _files(folder: Path) -> list[Path]:
+    found = (folder / _FOLDER).glob("*")
+    return [path for path in found if not path.name.startswith(".")]
 
 
 def _path(folder: Path, reader: str) -> Path:
     return folder / _FOLDER / folder_name(reader)
+
+
+def _retired(path: Path) -> Path:
+    return path.with_name(f".{path.name}.retired")
 
 
 def _load(path: Path) -> int:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from fogline.errors import UsageError
 
+PROTOCOLS = {"3.1.1": 4, "5": 5}
 EXAMPLE = "for example mqtt://127.0.0.1:1883/city"
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerUrl:
-    """`mqtt://user:password@host:port/topic`; `mqtts` for TLS. The password is never shown."""
+    """`mqtt://user:password@host:port/topic?protocol=3.1.1`; `mqtts` for TLS. The password is never
+    shown."""
 
     host: str
     port: int
@@ -20,6 +22,8 @@ class BrokerUrl:
     tls: bool
     user: str | None = None
     password: str | None = field(default=None, repr=False)
+    protocol: int | None = None
+    """5, or 4 for MQTT 3.1.1; nothing where the address does not say."""
 
     @classmethod
     def parse(cls, url: str, topic: str = "") -> BrokerUrl:
@@ -38,7 +42,15 @@ class BrokerUrl:
         tls = parts.scheme == "mqtts"
         user = unquote(parts.username) if parts.username else None
         password = unquote(parts.password) if parts.password else None
-        return cls(parts.hostname, port or (8883 if tls else 1883), named, tls, user, password)
+        port = port or (8883 if tls else 1883)
+        protocol = _protocol(parse_qs(parts.query).get("protocol", [""])[-1])
+        return cls(parts.hostname, port, named, tls, user, password, protocol)
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
+
+
+def _protocol(text: str) -> int | None:
+    if text and text not in PROTOCOLS:
+        raise UsageError(f"no MQTT protocol {text!r:.80}", f"known: {', '.join(PROTOCOLS)}")
+    return PROTOCOLS.get(text)
