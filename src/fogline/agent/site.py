@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 import sys
 import threading
 import time
@@ -30,7 +29,7 @@ from fogline.agent.readers import retire_strays
 from fogline.agent.reporting import Reporter
 from fogline.agent.site_broker import SiteBroker
 from fogline.agent.site_jobs import SiteJobs
-from fogline.agent.starts import note_starts
+from fogline.agent.starts import forget_starts, note_starts
 from fogline.agent.told import Told
 from fogline.errors import SetupError, UsageError
 from fogline.fabric.local import LocalSite, leave_note
@@ -118,14 +117,15 @@ class Site:
             self._manager.start()
 
     def _note_starts(self) -> None:
-        """Where jobs of the configuration begin; what an earlier configuration said is undone."""
+        """Where jobs of the configuration begin; for those that have not begun, what
+        an earlier configuration said is undone."""
         begin_now = {job.name for job in self.config.jobs if job.start == NOW}
         for job in self.jobs.current():
             folder = job_folder(self.folder, job.name)
             if job.local and job.name in begin_now:
                 note_starts(folder, job, self.logs)
             elif job.local:
-                shutil.rmtree(folder / "starts", ignore_errors=True)
+                forget_starts(folder, job.assignment)
 
     def _start_reporter(self) -> None:
         try:

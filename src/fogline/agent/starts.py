@@ -55,6 +55,12 @@ def note_starts(folder: Path, job: AgentJob, logs: SiteLog, anew: bool = False) 
     _store(folder, [*lives, Life(number, computation, starts)])
 
 
+def forget_starts(folder: Path, assignment: Assignment) -> None:
+    """A job that has not begun yet begins with the oldest message that is kept."""
+    if not (folder / "checkpoints" / life_name(folder, assignment)).exists():
+        _path(folder).unlink(missing_ok=True)
+
+
 def load_starts(folder: Path, assignment: Assignment) -> dict[str, int]:
     """Nothing for a job that begins with the oldest message that is kept."""
     lives = _current(folder, assignment)
