@@ -31,7 +31,7 @@ class SiteQuery:
         name: str,
         start: Callable[[], StreamingQuery],
         trigger_ms: int | None,
-        counts: Callable[[], dict[str, int]] = dict,
+        counts: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         self.name = name
         self._counts = counts
