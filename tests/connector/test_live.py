@@ -21,6 +21,7 @@ from fogline.plan.rules import optimise
 from fogline.spark.engine import run_batch
 from fogline.spark.scan import Input
 from fogline.spark.site_job import JobSpec, SiteJob
+from fogline.spark.site_query import _delay
 from tests.waiting import PATIENCE, wait_for
 
 BASE = 1_700_000_000_000
@@ -41,17 +42,17 @@ def writer(site: SiteLog) -> Iterator[LogWriter]:
 
 
 @pytest.fixture
-def start(spark: SparkSession, site: SiteLog, tmp_path: Path) -> Iterator[Callable[[str], SiteJob]]:
+def start(spark: SparkSession, site: SiteLog, tmp_path: Path) -> Iterator[Callable[..., SiteJob]]:
     for name in ("allowlistCheck", "asyncProgressTrackingByDefault.enabled"):
         spark.conf.set(f"spark.sql.streaming.realTimeMode.{name}", "false")
     started: list[SiteJob] = []
 
-    def run(text: str) -> SiteJob:
+    def run(text: str, live_ms: int = 5000) -> SiteJob:
         plan, _ = optimise(plan_text(STREAM + text))
         spec = JobSpec(
             name="job", plan=plan, life=f"{zlib.crc32(text.encode()):x}",
             folder=tmp_path / "job", logs=site.root,
-            log_folder=site.folder, append=lambda *_: None, live_ms=5000,
+            log_folder=site.folder, append=lambda *_: None, live_ms=live_ms,
         )  # fmt: skip
         job = SiteJob(spark, spec)
         job.keep_running()
@@ -157,6 +158,28 @@ def test_stops_and_starts_again_in_one_engine(
         results(site, "hot", 100 * (turn + 1))
         job.stop()
     wait_for(lambda: is_free(site, "insights/job/hot"), 20, "log that is free")
+
+
+def test_counts_are_told_while_a_batch_runs(
+    start: Callable, writer: LogWriter, site: SiteLog
+) -> None:
+    """Spark tells of a batch when it has ended; in real time that takes minutes."""
+    job = start("n = COMPUTE RUNNING_COUNT(x) BY room;", live_ms=600_000)
+    send(writer, *[("a", 1.0, n) for n in range(100)])
+    writer.append([("in", b"not json")])
+    writer.commit()
+    found = wait_for(lambda: [q for q in job.status().queries if q.bad], 60, "counts")[0]
+    assert (found.batches, found.records, found.bad, found.delay_ms) == (0, 100, 1, 0)
+    assert found.bytes > 1000
+    assert abs(time.time() * 1000 - BASE - found.latency_ms) < 600_000
+
+
+def test_a_long_batch_is_no_delay() -> None:
+    before = {"batchId": 0, "numInputRows": 5, "batchDuration": 142_000,
+              "timestamp": "2026-01-01T00:00:00.000Z"}  # fmt: skip
+    now = before | {"batchId": 1, "timestamp": "2026-01-01T00:02:22.400Z"}
+    assert _delay(before, now, None) == 400
+    assert _delay(before, now, 1000) == 141_400
 
 
 def is_free(site: SiteLog, log: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from fogline.spark.checkpoints import note_logs
 from fogline.spark.columns import Functions, no_functions
 from fogline.spark.compile import Compiled, compile_program
 from fogline.spark.live import compile_live
+from fogline.spark.live_counts import live_counts
 from fogline.spark.outbound import outbound
 from fogline.spark.pane_records import read_pane_logs
 from fogline.spark.scan import Input
@@ -104,8 +106,17 @@ class SiteJob:
         return bool(program.record_outputs if stateless else program.levels)
 
     def _query(self, name: str, program: Program, live: bool) -> SiteQuery:
-        start = self._start_live if live else self._start_steady
-        return SiteQuery(name, lambda: start(name, program), self._spec.trigger_ms)
+        if not live:
+            start = partial(self._start_steady, name, program)
+            return SiteQuery(name, start, self._spec.trigger_ms)
+        scans = program.record_scans if name.endswith("records") else program.scans
+        names = [self._counts(name, scan.stream.name) for scan in scans]
+        start = partial(self._start_live, name, program)
+        return SiteQuery(name, start, None, partial(live_counts, self._spark, names))
+
+    def _counts(self, query: str, stream: str) -> str:
+        """The name of what is found of a stream in real time."""
+        return f"{self._spec.name}/{query}/{stream}"
 
     def keep_running(self) -> None:
         for query in self._queries:
@@ -174,7 +185,13 @@ class SiteJob:
     def _start_live(self, name: str, program: Program) -> StreamingQuery:
         steady = {s.stream.name for s in (*self._steady.scans, *self._steady.record_scans)}
         inputs = {
-            stream: replace(given, rejects=None) if stream in steady else given
+            stream: replace(
+                given,
+                rejects=None if stream in steady else given.rejects,
+                options={**given.options, "counts": self._counts(name, stream)}
+                if given.log
+                else given.options,
+            )
             for stream, given in self._inputs(program, None).items()
         }
         compiled = compile_live(self._spark, program, inputs, self._spec.functions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -20,10 +21,20 @@ _HEALTHY_SECONDS = 60.0
 
 
 class SiteQuery:
-    """`start` makes and starts the query; it is called again after every failure."""
+    """`start` makes and starts the query; it is called again after every failure.
 
-    def __init__(self, name: str, start: Callable[[], StreamingQuery], trigger_ms: int) -> None:
+    In real time there is no `trigger_ms`, one batch follows the other; `counts` then tells what has
+    been found while a batch runs, as far as that is known."""
+
+    def __init__(
+        self,
+        name: str,
+        start: Callable[[], StreamingQuery],
+        trigger_ms: int | None,
+        counts: Callable[[], dict[str, Any]] = dict,
+    ) -> None:
         self.name = name
+        self._counts = counts
         self._start = start
         self._trigger_ms = trigger_ms
         self._query: StreamingQuery | None = None
@@ -76,8 +87,11 @@ class SiteQuery:
             return QueryStatus(self.name, "failed", self._problem, detail=self._detail)
         if not self._look():
             begun = not str(self._query.status["message"]).startswith("Initializing")
-            return QueryStatus(self.name, "running" if begun else "starting", run=self._run)
-        return self._measured()
+            state = "running" if begun else "starting"
+            status = QueryStatus(self.name, state, run=self._run)
+        else:
+            status = self._measured()
+        return replace(status, **self._counts()) if status.state == "running" else status
 
     def _look(self) -> bool:
         """Takes Spark's last report, as one text: its parts one by one take a hundred calls."""
@@ -126,12 +140,14 @@ def _epoch_ms(text: str) -> int:
     return round(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
 
 
-def _delay(before: dict[str, Any], now: dict[str, Any], trigger_ms: int) -> int:
-    """How much later than a trigger interval after the one before the last batch began; 0 where
-    the one before was not seen."""
+def _delay(before: dict[str, Any], now: dict[str, Any], trigger_ms: int | None) -> int:
+    """How much later than a trigger interval after the one before the last batch began, in real
+    time after the end of the one before; 0 where that was not seen."""
     if not before or before["batchId"] + 1 != now["batchId"] or not before["numInputRows"]:
         return 0
     apart = _epoch_ms(now["timestamp"]) - _epoch_ms(before["timestamp"])
+    if trigger_ms is None:
+        return max(0, apart - int(before["batchDuration"]))
     return max(0, apart - max(trigger_ms, 1)) if before["batchDuration"] > trigger_ms else 0
 
 

@@ -52,6 +52,9 @@ final class FoglineStream
         this.pacer = options.speed() > 0 ? new Pacer(options, files) : null;
         this.frozen = options.tail() ? null : files.list();
         SparkContext.getOrCreate().register(progress);
+        if (options.counts() != null) {
+            LiveCounts.begin(options.counts());
+        }
     }
 
     @Override

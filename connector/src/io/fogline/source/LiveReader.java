@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead;
 
 /**
  * Follows a log in real time: a row is there as soon as its commit is. Looks often while records come
- * and less often while none do. Rejects become visible every second.
+ * and less often while none do. Rejects become visible, and counts are told, every second.
  */
 final class LiveReader implements SupportsRealTimeRead<InternalRow> {
     private static final long SHORTEST_WAIT = TimeUnit.MICROSECONDS.toNanos(500);
@@ -26,9 +26,12 @@ final class LiveReader implements SupportsRealTimeRead<InternalRow> {
     private long frame;
     private long rowsOfFrame;
     private long shown = System.nanoTime();
+    private final String counts;
+    private long taken;
 
     LiveReader(LivePartition partition, SourceOptions options, int[] output, Progress progress) {
         this.progress = progress;
+        counts = options.counts();
         committed = new Committed(Path.of(options.path()));
         end = partition.position();
         frame = end;
@@ -67,6 +70,7 @@ final class LiveReader implements SupportsRealTimeRead<InternalRow> {
         if (System.nanoTime() - shown > SHOW_EVERY) {
             shown = System.nanoTime();
             reader.showRejects(end);
+            tellCounts();
         }
         long now = committed.read();
         boolean more = now > end;
@@ -77,6 +81,12 @@ final class LiveReader implements SupportsRealTimeRead<InternalRow> {
         return more;
     }
 
+    private void tellCounts() {
+        if (counts != null) {
+            LiveCounts.running(counts, reader.found(), taken);
+        }
+    }
+
     private boolean take() throws IOException {
         while (reader.next()) {
             if (reader.position() != frame) {
@@ -85,6 +95,7 @@ final class LiveReader implements SupportsRealTimeRead<InternalRow> {
             }
             rowsOfFrame++;
             if (skip == 0) {
+                taken = System.currentTimeMillis();
                 return true;
             }
             skip--;
@@ -109,6 +120,10 @@ final class LiveReader implements SupportsRealTimeRead<InternalRow> {
         committed.close();
         if (progress != null) {
             progress.add(reader.found());
+        }
+        if (counts != null) {
+            tellCounts();
+            LiveCounts.ended(counts);
         }
         reader.close();
     }

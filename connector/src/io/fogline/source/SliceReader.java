@@ -44,6 +44,7 @@ final class SliceReader implements Closeable {
     private long newest = Record.NO_TIME;
     private boolean finished;
     private final boolean live;
+    private long liveEnd;
 
     SliceReader(Slice slice, SourceOptions options, int[] output, BatchContext context) throws IOException {
         this(slice, options, output, context, false);
@@ -57,6 +58,7 @@ final class SliceReader implements Closeable {
     private SliceReader(Slice slice, SourceOptions options, int[] output, BatchContext context, boolean live)
             throws IOException {
         this.live = live;
+        this.liveEnd = slice.end();
         this.slice = slice;
         this.options = options;
         this.context = context;
@@ -102,6 +104,7 @@ final class SliceReader implements Closeable {
     /** More is committed in the log: reading goes on up to {@code end}. */
     void extend(long end) throws IOException {
         ((LogMessages) messages).extend(end);
+        liveEnd = end;
     }
 
     /** Lets everyone see what was rejected up to {@code end}, where this reader has come to. */
@@ -131,7 +134,8 @@ final class SliceReader implements Closeable {
 
     /** What was found in the slice so far. */
     Progress.Found found() {
-        return new Progress.Found(slice.id(), good, bad, late, finished ? slice.end() - slice.start() : 0, newest);
+        long end = live ? liveEnd : finished ? slice.end() : slice.start();
+        return new Progress.Found(slice.id(), good, bad, late, end - slice.start(), newest);
     }
 
     /** Fills {@link #records} with the next message where that needs no look at it before; else false. */

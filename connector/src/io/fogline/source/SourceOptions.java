@@ -25,6 +25,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * @param ahead how far a time may lie ahead of its message's arrival, in milliseconds; -1: any time is taken
  * @param speed times real time; 0 as fast as possible
  * @param timeShift microseconds to add to every declared time
+ * @param counts the name under which a reader in real time tells what it has found, or null
  * @param start of a log: the position at which a stream without a checkpoint begins
  */
 record SourceOptions(
@@ -51,6 +52,7 @@ record SourceOptions(
         String panes,
         boolean log,
         long timeShift,
+        String counts,
         long start)
         implements Serializable {
 
@@ -93,6 +95,7 @@ record SourceOptions(
                 options.get("panes"),
                 flag(options, "log"),
                 number(options, "timeShift", 0, Long.MIN_VALUE),
+                options.get("counts"),
                 number(options, "start", 0, 0)).checked();
     }
 
@@ -116,7 +119,7 @@ record SourceOptions(
         return new SourceOptions(
                 path, format, fields, layout, entity, header, filter, sample, sampleSeed, control, controlDrops, stream,
                 lateness, ahead, null, maxBytesPerTrigger, splitBytes, tail, flush, speed, panes, log, timeShift,
-                start);
+                counts, start);
     }
 
     /** Whether bad messages are rows of their own. */
