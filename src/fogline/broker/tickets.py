@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import Any
 
 from fogline.broker.errors import BrokerClosedError, BrokerError, BrokerTimeoutError
-
-if TYPE_CHECKING:
-    from fogline.broker.interface import Message
 
 
 class Ticket:
@@ -21,7 +18,7 @@ class Ticket:
         self._open = count
         self._error: BrokerError | None = None
         self._done = threading.Event()
-        self.refused: list[tuple[Message, BrokerError]] = []
+        self.refused: list[tuple[Any, BrokerError]] = []
         """The messages that the broker refused, and why; complete when the ticket is done."""
         if not count:
             self._done.set()
@@ -44,7 +41,7 @@ class Ticket:
         if self._error is not None:
             raise self._error
 
-    def confirm(self, error: BrokerError | None = None, message: Message | None = None) -> None:
+    def confirm(self, error: BrokerError | None = None, message: Any = None) -> None:
         """One more message is answered for. Called by one thread only, the broker's."""
         if error is not None and message is not None:
             self.refused.append((message, error))
