@@ -164,3 +164,10 @@ def test_the_entry_point_is_main() -> None:
 
     found = [e for e in entry_points(group="console_scripts") if e.name == "fogline"]
     assert found[0].load() is main
+
+
+def test_numbers_that_no_machine_can_hold(answer: Callable[[str | bytes], str]) -> None:
+    certain = "WITH MAX_ERROR 0.1 AND CONFIDENCE 0.9999999999999999;"
+    assert "BAD_VALUE" in answer(S + f"i = COMPUTE AVG(x) EVERY 1 s {certain}")
+    late = S.replace("time=", f'lateness="{"9" * 400} s", time=')
+    assert "PARAMETER" in answer(late + "i = COMPUTE x;")

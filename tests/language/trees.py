@@ -112,7 +112,7 @@ options = st.builds(
     scheduler=st.none() | some_text,
     sample=st.none() | fractions,
     max_error=st.none() | fractions,
-    confidence=st.none() | fractions,
+    confidence=st.none() | st.floats(0, 0.999999, exclude_min=True),
     awareness=st.sampled_from([None, "COMPUTATIONS", "ACCURACY"]),
     allow=st.none() | conditions,
     signature=st.none() | some_text,
