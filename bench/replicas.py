@@ -31,6 +31,8 @@ PARTS = ("stability", "queries")
 RATES = sim_stability.document_rates()
 BAD = (0, 1, 2)
 CLUSTERS = 10
+DRAWS = 20
+"""Of rates that nobody picked, beside `RATES`, which were picked to be like the document's."""
 WAYS: dict[str, dict[str, Any]] = {
     "no copies": {"replicate": False},
     "copies": {},
@@ -83,7 +85,15 @@ def stability(seed: int) -> dict[str, Any]:
             rows[f"{way}|{loss:.0%}"] = [survival(outcome) for outcome in outcomes]
     calm = replace(Scenario(RATES), replicate=False)
     ranks = [ranking(sim_stability.simulate(calm, seed + i)) for i in range(CLUSTERS)]
-    return {"rates": RATES, "rows": rows, "ranks": ranks}
+    return {"rates": RATES, "rows": rows, "ranks": ranks, "any_ranks": any_ranks(seed)}
+
+
+def any_ranks(seed: int) -> list[dict[str, Any]]:
+    """One cluster for each of some draws of the rates, as they come."""
+    seeds = range(seed, seed + DRAWS)
+    drawn = {i: tuple(sim_stability.zipf_rates(len(RATES), i)) for i in seeds}
+    scenarios = {i: replace(Scenario(rates), replicate=False) for i, rates in drawn.items()}
+    return [ranking(sim_stability.simulate(scenarios[i], i)) for i in seeds]
 
 
 def survival(outcome: Outcome) -> dict[str, Any]:

@@ -53,13 +53,21 @@ def write(found: dict[str, Any], folder: Path = DOCS) -> None:
 # ── stability ────────────────────────────────────────────────────────────────────────────────────
 
 
+def _found(ranks: list[dict[str, Any]]) -> tuple[float, float]:
+    """In what share of the rounds the worst node is at the top, and how many bad ones are."""
+    rounds = sum(rank["rounds"] for rank in ranks)
+    return (
+        sum(rank["worst_in_top"] for rank in ranks) / rounds,
+        sum(rank["bad_in_top"] for rank in ranks) / rounds,
+    )
+
+
 def _stability(found: dict[str, Any]) -> str:
     rows = "\n".join(_survival(name, values) for name, values in found["rows"].items())
     first, ranks, rates = found["ranks"][0], found["ranks"], found["rates"]
     near, expected = sum(rate < 0.00025 for rate in rates), 5000 * sum(rates[3:])
-    rounds = sum(rank["rounds"] for rank in ranks)
-    worst = sum(rank["worst_in_top"] for rank in ranks) / rounds
-    bad = sum(rank["bad_in_top"] for rank in ranks) / rounds
+    worst, bad = _found(ranks)
+    any_worst, any_bad = _found(found["any_ranks"])
     once = [sum(fails == 1 for fails in rank["failures"][3:]) for rank in ranks]
     return f"""\
 ## Copies by stability
@@ -67,19 +75,22 @@ def _stability(found: dict[str, Any]) -> str:
 50 nodes, 5,000 steps. Failure rates are drawn from a Zipf distribution (0.01 % times a Zipf number
 with exponent 2): the three worst nodes fail with {_percent(rates[:3])} a step, the next
 with {_percent(rates[3:4])}, and {near} of the others with 0.01 % or 0.02 %. The document tells of
-three nodes from 0.27 % to 0.86 % and of "approximately 0.01 %" for most; of 20,000 draws this is
-one of the nearest. A step is 5 minutes here, so that all three ages of failures occur; a node is
+three nodes from 0.27 % to 0.86 % and of "approximately 0.01 %" for most. These rates were picked
+to be like that: of 20,000 draws the eight nearest to both ends, and of those the one with the
+widest gap behind the third, which makes the three easier to find than in most draws. The last
+column has {len(found["any_ranks"])} draws as they came, one cluster each. A step
+is 5 minutes here, so that all three ages of failures occur; a node is
 down for 2 hours; every 4 hours a round chooses up to 3 nodes, up to 3 replicas each. The document
 tells none of these four. Mean of {len(ranks)} simulated clusters, lowest and highest in brackets.
 
 ### Are unstable nodes found?
 
-| | document | here |
-|---|---|---|
-| failures of the three bad nodes | "an increased number" | {_failures(ranks)} |
-| other nodes that fail exactly once | 5 of 47 | {_range(once, "{:.0f}")} of 47 |
-| rounds with the worst node among the three highest U | | {worst:.0%} |
-| bad nodes among the three highest U, all rounds | | {bad:.1f} of 3 |
+| | document | picked rates | any rates |
+|---|---|---|---|
+| failures of the three bad nodes | "an increased number" | {_failures(ranks)} | |
+| other nodes that fail exactly once | 5 of 47 | {_range(once, "{:.0f}")} of 47 | |
+| rounds with the worst node among the three highest U | | {worst:.0%} | {any_worst:.0%} |
+| bad nodes among the three highest U, all rounds | | {bad:.1f} of 3 | {any_bad:.1f} of 3 |
 
 Five single failures do not fit the document's own rate: 47 nodes · 5,000 steps · 0.01 % makes 23.5
 failures, and with these Zipf rates {expected:.0f}. What the document saw would be near 0.002 %.
