@@ -32,6 +32,7 @@ SCHEDULERS = {
     "rainbow_qualityaware": "quality",
     "rainbow_energyaware": "energy",
 }
+_COMPUTED = (ast.Call, ast.Binary, ast.Negate, ast.Reference)
 _BOUNDED = {"AVG", "SUM", "COUNT"}
 
 
@@ -240,6 +241,25 @@ class Analysis:
         if options.scheduler is not None and options.scheduler.lower() not in SCHEDULERS:
             hint = did_you_mean(options.scheduler, SCHEDULERS)
             self.problems.add("OPTION", f"no scheduler {options.scheduler}", options, hint)
+        if options.allow is not None:
+            self._check_allow(options.allow)
+
+    def _check_allow(self, condition: ast.Condition) -> None:
+        """ALLOW WHEN compares what a node says of itself with constants; no records are there."""
+        if isinstance(condition, ast.And | ast.Or):
+            self._check_allow(condition.left)
+            self._check_allow(condition.right)
+        elif isinstance(condition, ast.Not):
+            self._check_allow(condition.operand)
+        else:
+            sides = [condition.left]
+            if isinstance(condition, ast.Comparison):
+                sides.append(condition.right)
+            named = isinstance(condition.left, ast.Metric) and not condition.left.streams
+            if not named or any(isinstance(s, _COMPUTED) for s in sides):
+                message = "ALLOW WHEN compares a fact about a node with a constant"
+                hint = "write: ALLOW WHEN node_id IN (edge-1, edge-2)"
+                self.problems.add("CONDITION", message, condition, hint)
 
     def _check_target(self, insight: ast.Insight, scope: Scope) -> None:
         to = insight.to

@@ -59,6 +59,8 @@ class CallChecks:
             self.analysis.refuse("WINDOW", message, call, hint)
         if lookup(call.function) is lookup("FORECAST") and not isinstance(window, ast.TimeWindow):
             self.analysis.refuse("WINDOW", "FORECAST needs a window of time", call)
+        if isinstance(window, ast.SessionWindow):
+            self._check_retention(window.gap_millis, call)
         return window
 
     def offset(self, call: ast.Call, window: WindowSpec) -> int:
@@ -67,10 +69,12 @@ class CallChecks:
             self.analysis.refuse("WINDOW", "only windows of time can have an offset", call)
         if isinstance(window, ast.TimeWindow):
             self._check_retention(window.millis + offset, call)
+        if isinstance(self.trigger, ast.TimeWindow):
+            self._check_retention(self.trigger.millis, self.insight.every or call)
         return offset
 
-    def _check_retention(self, millis: int, call: ast.Call) -> None:
+    def _check_retention(self, millis: int, node: ast.Node) -> None:
         if millis > self.analysis.retention_ms:
             hours = self.analysis.retention_ms / 3_600_000
-            message = f"the window reaches back further than records are kept ({hours:g} h)"
-            self.analysis.refuse("RETENTION", message, call)
+            message = f"this reaches back further than records are kept ({hours:g} h)"
+            self.analysis.refuse("RETENTION", message, node)

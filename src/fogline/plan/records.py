@@ -119,8 +119,7 @@ class Records:
         if isinstance(node, ast.Metric | ast.Reference):
             return self.metric(node, origins, expected)
         if isinstance(node, ast.Negate):
-            zero = Constant(0.0)
-            return Arithmetic("-", zero, self.expression(node.operand, origins))
+            return Arithmetic("-", Constant(0.0), self._number(node.operand, origins))
         if isinstance(node, ast.Binary):
             left = self._number(node.left, origins)
             return Arithmetic(node.operator, left, self._number(node.right, origins))
@@ -239,7 +238,8 @@ class Records:
             self.analysis.refuse("UNKNOWN_METRIC", message, node, hint)
         if declared and expected in (NUMBER, STRING) and declared != expected:
             message = f"{name} is a {declared} in {stream.name}, a {expected} is needed"
-            self.analysis.refuse("TYPE", message, node)
+            hint = "true and false are the numbers 1 and 0" if declared == NUMBER else ""
+            self.analysis.refuse("TYPE", message, node, hint)
         if name in OWN_COLUMNS:
             self.analysis.refuse("UNKNOWN_METRIC", f"{name} is a name of Fogline's own", node)
         narrow = stream.metric_field is not None and not _reserved(stream, name)
@@ -278,6 +278,7 @@ class Records:
         if isinstance(node, ast.Membership):
             kind = self.membership_type(node)
             left = self.expression(node.left, origins, kind)
+            self.check_same(left, kind, node)
             return OneOf(left, tuple(v.value for v in node.values))
         return self._comparison(node, node.left, origins)
 
@@ -285,9 +286,7 @@ class Records:
         self, node: ast.Comparison, left: ast.Expression, origins: tuple[str, ...]
     ) -> Expr:
         word = self.bare_word(node, origins)
-        if word is not None:
-            return Compare(node.operator, self.expression(left, origins, STRING), Constant(word))
-        right = self.expression(node.right, origins)
+        right = self.expression(node.right, origins) if word is None else Constant(word)
         result = Compare(node.operator, self.expression(left, origins, right.type), right)
         self.check_comparable(result, node)
         return result
@@ -313,11 +312,21 @@ class Records:
             self.analysis.refuse("TYPE", "IN (…) mixes numbers and strings", node)
         return next(iter(kinds))
 
+    def check_same(self, left: Expr, kind: str, node: ast.Comparison | ast.Membership) -> None:
+        """That `left` is of the type of what it is compared with."""
+        if left.type == kind:
+            return
+        hint = ""
+        if isinstance(node, ast.Comparison) and isinstance(node.right, ast.Metric):
+            word = node.right.name
+            hint = f"{word} is a text here; for a field of that name write: {word} FROM (stream)"
+        message = f"a {left.type} cannot be compared with a {kind}"
+        self.analysis.problems.add("TYPE", message, node, hint)
+
     def check_comparable(self, compare: Compare, node: ast.Comparison) -> None:
         left, right = compare.left.type, compare.right.type
         if left != right:
-            message = f"a {left} cannot be compared with a {right}"
-            self.analysis.problems.add("TYPE", message, node)
+            self.check_same(compare.left, right, node)
         elif left == STRING and compare.operator in ORDERINGS:
             message = f"{compare.operator} needs numbers"
             self.analysis.problems.add("TYPE", message, node, "strings know == and !=")

@@ -65,7 +65,12 @@ class Scope(Grouping):
             return Arithmetic(node.operator, self._number(node.left), self._number(node.right))
         if is_aggregate(node) and node.function not in self.analysis.catalog.functions:
             return self._aggregate(node)
-        return self.records.applied(node, tuple(self._number(a) for a in node.arguments))
+        result = self.records.applied(node, tuple(self._number(a) for a in node.arguments))
+        if result.type != NUMBER:
+            message = f"{node.function} works on records, not on results"
+            hint = f"use it as a key: BY {node.function}[…](…), or in an insight without EVERY"
+            self.analysis.refuse("UNSUPPORTED", message, node, hint)
+        return result
 
     def _number(self, node: ast.Expression) -> Expr:
         expr = self._value(node)
@@ -88,6 +93,10 @@ class Scope(Grouping):
                 return self.analysis.in_place(insight, node)
         origins = self.records.origins(node)
         argument = self.records.metric(node, origins)
+        if argument.type != NUMBER:
+            message = f"{node.name} is a {argument.type}, and a number is needed"
+            hint = "drop EVERY and the aggregates, or use it as a key: BY " + node.name
+            self.analysis.refuse("TYPE", message, node, hint)
         return self._make("LAST", (argument,), (), self._bare_window(), 0, None, origins)
 
     def _bare_window(self) -> WindowSpec:
@@ -201,7 +210,11 @@ class Scope(Grouping):
             self.analysis.refuse("UNSUPPORTED", message, call)
         self._nested += 1
         argument = call.arguments[0]
-        own = next((c.keys for c in calls_in(argument, None) if c.keys), ())
+        given = {c.keys for c in calls_in(argument, None) if c.keys}
+        if len(given) > 1:
+            message = f"the aggregates that {call.function} takes have different keys"
+            self.analysis.refuse("KEYS", message, call, "make insights of their own of them")
+        own = next(iter(given), ())
         names = set(_key_names(own))
         extra = tuple(k for k in self.insight.keys if _key_name(k) not in names)
         hidden = ast.Insight(
@@ -244,13 +257,13 @@ class Scope(Grouping):
             kind = self.records.membership_type(node)
             left = self._side(node.left, value, kind)
             values = tuple(v.value for v in node.values)
-            self._check_side(left, kind, node)
+            self.records.check_same(left, kind, node)
             return OneOf(left, values)
         word = self.records.bare_word(node, self._origins_for_words())
         if word is not None and word not in {k.name for k in self.keys}:
-            left = self._side(node.left, value, STRING)
-            self._check_side(left, STRING, node)
-            return Compare(node.operator, left, Constant(word))
+            text = Compare(node.operator, self._side(node.left, value, STRING), Constant(word))
+            self.records.check_comparable(text, node)
+            return text
         right = self._side(node.right, value, NUMBER)
         result = Compare(node.operator, self._side(node.left, value, right.type), right)
         if LIST in (result.left.type, result.right.type):
@@ -260,10 +273,6 @@ class Scope(Grouping):
 
     def _origins_for_words(self) -> tuple[str, ...]:
         return tuple(self.analysis.catalog.streams)
-
-    def _check_side(self, left: Expr, kind: str, node: ast.Node) -> None:
-        if left.type != kind:
-            self.analysis.refuse("TYPE", f"a {left.type} is compared with a {kind}", node)
 
     def _side(self, node: ast.Expression | None, value: Expr, expected: str) -> Expr:
         if node is None:
