@@ -11,7 +11,6 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +46,7 @@ class AgentProcess:
             encoding="utf-8",
         )
         self.process: subprocess.Popen[bytes] | None = None
+        self._known: dict[str, tuple[int, list[dict[str, Any]]]] = {}
 
     @property
     def logs(self) -> SiteLog:
@@ -128,16 +128,15 @@ class AgentProcess:
         kill_with_children(self.process)
 
     def records(self, topic: str) -> list[dict[str, Any]]:
-        """Everything in a log, decoded."""
+        """Everything in a log, decoded; asked again, only what is new is read."""
+        position, found = self._known.get(topic, (-1, []))
         with self.logs.reader(topic) as reader:
-            return [json.loads(payload) for payload in payloads(reader)]
-
-
-def payloads(reader: Any) -> Iterator[bytes]:
-    position = reader.first()
-    while position < reader.committed():
-        records, position = reader.read(position)
-        yield from (payload for _, payload in records)
+            position = reader.first() if position < 0 else position
+            while position < reader.committed():
+                records, position = reader.read(position)
+                found += [json.loads(payload) for _, payload in records]
+        self._known[topic] = (position, found)
+        return list(found)
 
 
 def kill_with_children(process: subprocess.Popen[bytes]) -> None:

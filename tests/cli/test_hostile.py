@@ -26,7 +26,7 @@ def answer(
         path = query(text)
         started = time.process_time()
         told = fogline("check", path)
-        assert time.process_time() - started < 20.0
+        assert time.process_time() - started < 4.0
         assert "Traceback" not in told.err
         assert told.code in (0, 1)
         return "fine" if told.code == 0 else str(told.err)

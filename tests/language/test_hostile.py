@@ -22,7 +22,7 @@ def answer(text: str) -> str:
     except QueryError as error:
         return error.problems[0].code
     finally:
-        assert time.process_time() - started < 30.0
+        assert time.process_time() - started < 4.0
 
 
 def filled(piece: str, head: str = "i = COMPUTE ", size: int = MANY) -> str:
@@ -122,4 +122,4 @@ def test_an_ordinary_large_file_is_quick() -> None:
     parse("a = COMPUTE b")
     started = time.process_time()
     assert len(parse(text).insights) == 200
-    assert time.process_time() - started < 10.0
+    assert time.process_time() - started < 4.0
