@@ -151,6 +151,20 @@ def test_a_gone_node_keeps_its_jobs_and_catches_up(make_rig: Make) -> None:
     wait_for(lambda: rig.control.jobs_at("north") == {"next-0"})
 
 
+def test_progress_counts_states_and_what_is_still_where_it_should_not_be(make_rig: Make) -> None:
+    rig = make_rig()
+    assert rig.service.progress() == {"jobs": 0, "states": {}, "extra": 0}
+    rig.service.put_pipeline("p", composition(3), "yaml")
+    assert rig.service.progress() == {"jobs": 3, "states": {"waiting": 3}, "extra": 0}
+    rig.begin()
+    wait_for(lambda: rig.service.progress()["states"] == {"running": 3})
+    rig.control.set_state("north", "gone")
+    rig.service.delete_pipeline("p")
+    assert rig.service.progress() == {"jobs": 0, "states": {}, "extra": 3}
+    rig.control.set_state("north", "online")
+    wait_for(lambda: rig.service.progress()["extra"] == 0)
+
+
 def test_a_refusal_is_the_jobs_problem_and_stops_nobody_else(make_rig: Make) -> None:
     rig = make_rig().begin()
     rig.control.refuse.add("bad-0")
