@@ -198,7 +198,7 @@ def _routes(jobs: Iterable[AgentJob]) -> Iterator[dict[str, Any]]:
                     "broker": route.broker,
                     "node": route.node,
                     "reader": route_reader(job.name, index),
-                    "begin": "start" if index == 0 else "end",
+                    "begin": "start" if index == 0 or not job.computes else "end",
                 }
 
 
