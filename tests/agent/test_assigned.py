@@ -437,6 +437,11 @@ def test_chains_at_a_site_are_copies_and_the_rest_are_routes(jobs: SiteJobs) -> 
     assert [s["deduplicate"] for s in subscriptions(told) if s["log"] == "t"] == [True]
 
 
+def test_what_is_for_a_site_that_was_never_seen_waits(jobs: SiteJobs) -> None:
+    jobs.install([job(routes=(Route("publish", "x", node="far"), Route("publish", "y")))])
+    assert [route["topic"] for route in routes(jobs.all())] == ["y"]
+
+
 def test_a_stopped_forwarder_sends_nothing(jobs: SiteJobs) -> None:
     passing = job("f", Steps(()), reads=(Place("raw"),), routes=(Route("publish", "x"),))
     jobs.install([passing])

@@ -495,6 +495,49 @@ def test_a_route_that_is_added_begins_with_what_comes_from_now_on(
     assert xs(other) == list(range(10, 20))
 
 
+@pytest.mark.parametrize("mode", ["link", "publish"])
+def test_a_site_that_was_never_seen_is_waited_for(
+    make: Make, devices: tuple[str, Broker], site: Site, mode: str
+) -> None:
+    gateway = make()
+    echo = open_broker(devices[0])
+    echo.connect()
+    echo.subscribe(["up", f"{PREFIX}#"])
+    install(gateway, [told(routes=[{"mode": mode, "topic": "up", "node": "s"}])])
+    send(devices[1], 0, 50)
+    wait_for(lambda: gateway.observed()[0].records_out == 50)
+    (route,) = gateway.observed()[0].more["routes"]
+    assert "s was never seen" in route["state"]
+    wait_for(lambda: gateway.observed()[0].more["waiting_bytes"] > 0)
+    gateway.stop()
+    gateway = make()
+    send(devices[1], 50, 100)
+    wait_for(lambda: gateway.observed()[0].records_out == 100)
+    assert len(echo.receive(timeout=0.1)) == 0, "it is not for the devices' broker"
+    install(gateway, [told(site)])
+    send(devices[1], 100, 150)
+    wait_for(lambda: len(xs(site)) >= 150)
+    assert xs(site) == list(range(150))
+    echo.close()
+
+
+def test_counts_go_on_when_a_job_is_changed(
+    make: Make, devices: tuple[str, Broker], site: Site
+) -> None:
+    gateway = make()
+    install(gateway, [told(site)])
+    send(devices[1], 0, 10)
+    wait_for(lambda: gateway.observed()[0].records_in == 10)
+    other = {"steps": [{"op": "filter", "when": "x >= 15"}]}
+    install(gateway, [told(site, work=other)])
+    assert gateway.observed()[0].records_in == 10
+    gateway.stop()
+    gateway = make()
+    send(devices[1], 10, 20)
+    wait_for(lambda: gateway.observed()[0].records_in == 20)
+    assert gateway.observed()[0].records_out == 15
+
+
 def test_a_job_that_reads_elsewhere_begins_there_with_what_comes(
     make: Make, devices: tuple[str, Broker], site: Site
 ) -> None:

@@ -186,10 +186,10 @@ def _observed(
         told["state"],
         "; ".join(problems),
         tuple(q["run"] for q in queries if q["run"]),
-        records_in=sum(q["records"] for q in queries),
+        records_in=told["records_in"],
         records_out=told["records_out"],
-        bad=sum(q["bad"] for q in queries),
-        late=sum(q["late"] for q in queries),
+        bad=told["bad"],
+        late=told["late"],
         lag_bytes=sum(q["lag_bytes"] for q in queries),
         more=more,
     )

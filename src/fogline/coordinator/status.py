@@ -30,6 +30,7 @@ def job_status(
     problem = problem or memory.problem(node, name)
     if state == WAITING and not problem:
         problem = _waits_for(name, plan, views)
+    problem = problem or (_held_back(wanted) if wanted else "")
     return {
         "name": name,
         "pipeline": pipeline,
@@ -65,6 +66,14 @@ def _waits_for(name: str, plan: Plan, views: Mapping[str, NodeView]) -> str:
         if wanted is not None and (seen is None or seen.version != wanted.version):
             return f"waits for {reader} at {wanted.node}, which reads what it writes"
     return ""
+
+
+def _held_back(wanted: Wanted) -> str:
+    """Its results are for a node that nobody has seen."""
+    unknown = sorted({route.node for route in wanted.assignment.routes if route.waits})
+    if not unknown:
+        return ""
+    return f"what it sends to {', '.join(unknown)} waits at {wanted.node}: never seen yet"
 
 
 def progress(plan: Plan, views: Mapping[str, NodeView]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from fogline.broker.topics import check_filter, check_topic
 from fogline.errors import DataError, UsageError
 from fogline.gateway.chain import Chain
 from fogline.model.broker_url import BrokerUrl
-from fogline.model.jobs import LOG, Assignment, Steps
+from fogline.model.jobs import LINK, LOG, Assignment, Steps
 from fogline.model.nodes import is_name
 
 MOST_JOBS = 1000
@@ -87,7 +87,7 @@ def _wrong_routes(assignment: Assignment) -> list[str]:
         found += _attempt(lambda topic=route.topic: check_topic(topic))
         if route.broker:
             found += _attempt(lambda broker=route.broker: _check_address(broker))
-        elif route.mode == "link":
+        elif route.mode == LINK and not route.waits:
             found.append("a link needs the broker of the other side")
     return found
 

@@ -23,6 +23,7 @@ from fogline.gateway.config import GatewayConfig
 from fogline.gateway.files import JobFiles
 from fogline.gateway.job import Job
 from fogline.gateway.ledger import Told
+from fogline.gateway.nowhere import Nowhere
 from fogline.gateway.routes import Routes
 from fogline.gateway.scheduler import Scheduler
 from fogline.gateway.shared import Shared, connections_of, ledger_of
@@ -229,16 +230,19 @@ class Gateway:
         name = assignment.job
         source = self._brokers.at(assignment.reads[0].broker).input()
         begin, routes = source.committed(), None
+        counts: tuple[int, ...] = ()
         if name in self._jobs:
             job, routes = self._jobs.pop(name)
             job.abandon()
             begin = job.position if job.input is source and goes_on else begin
+            counts = job.counts if goes_on else ()
             routes.follow(assignment)
         else:
             self._forgettable.discard(name)
             self._files.forget(name)
         source.sync(begin)
-        told = Told(assignment, secrets.token_hex(8), begin, assignment.parameters)
+        life = secrets.token_hex(8)
+        told = Told(assignment, life, begin, assignment.parameters, counts=counts)
         return self._begin(told, routes)
 
     def _begin(self, told: Told, routes: Routes | None = None) -> Job:
@@ -295,6 +299,8 @@ class Gateway:
     # ── topics ─────────────────────────────────────────────────────────────────────────────────
 
     def _connect(self, route: Route) -> Broker:
+        if route.waits:
+            return Nowhere(route.node)
         return self._connections.to(route.broker or self.broker_url)
 
     def _patterns(self, assignment: Assignment) -> tuple[str, ...]:
