@@ -190,7 +190,7 @@ class Gateway:
         return Node(
             name=self.config.gateway,
             kind=GATEWAY,
-            broker=without_login(own.url) if isinstance(own, OwnBroker) else "",
+            broker=self._told_broker(own),
             cores=os.cpu_count() or 0,
             memory_mb=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20,
             latitude=place.latitude if place else None,
@@ -199,12 +199,18 @@ class Gateway:
             site=self.config.site,
         )
 
+    def _told_broker(self, own: object) -> str:
+        """The address that others get; that of a broker which is not its own is not told."""
+        if not isinstance(own, OwnBroker):
+            return ""
+        return self.config.announce or without_login(own.address)
+
     @property
     def broker_url(self) -> str:
         """Where devices publish; with user and password, not for printing."""
         own = self._brokers.own
         assert own is not None
-        return own.url
+        return own.address
 
     @property
     def state(self) -> str:
@@ -301,7 +307,13 @@ class Gateway:
     def _connect(self, route: Route) -> Broker:
         if route.waits:
             return Nowhere(route.node)
-        return self._connections.to(route.broker or self.broker_url)
+        return self._connections.to(route.broker or self._own_url)
+
+    @property
+    def _own_url(self) -> str:
+        own = self._brokers.own
+        assert own is not None
+        return own.url
 
     def _patterns(self, assignment: Assignment) -> tuple[str, ...]:
         name = self.config.gateway
