@@ -192,8 +192,10 @@ def _gateways(found: Mapping[str, Any]) -> str:
 ## Gateways
 
 One operator job on each of so many gateways, its publishing rate changed, and the job taken away
-again, {_times(found["runs"])} after one round to warm up. All gateways are in one process; one
-coordinator, one broker; after every installation readings of a device are sent through one of them.
+again, {_times(found["runs"])} after one round to warm up. The job is one operation of a deployment
+plan that is placed on all gateways. Gateways are machines of their own; here they share two
+processes. One coordinator, one broker; after every installation readings of a device are sent
+through one of the gateways. What is waited for is asked of `GET /progress`, every 10 ms at most.
 
 {table(("goal", "measured", ""), goals, "---")}
 

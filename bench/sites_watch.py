@@ -24,7 +24,9 @@ def tell(text: str) -> None:
     _console.print(text, markup=False)
 
 
-def until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
+def until(
+    condition: Callable[[], Any], seconds: float, what: str, pause: float = POLL_SECONDS
+) -> Any:
     """The first true answer; raises SetupError when none comes in time."""
     deadline = time.perf_counter() + seconds
     while True:
@@ -34,7 +36,7 @@ def until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
         now = time.perf_counter()
         if now > deadline:
             raise SetupError(f"after {seconds:g} s there is still no sign of {what}")
-        time.sleep(max(POLL_SECONDS, (now - asked) * (POLL_SHARE - 1)))
+        time.sleep(max(pause, (now - asked) * (POLL_SHARE - 1)))
 
 
 def when_it_answers(world: World) -> CoordinatorClient:

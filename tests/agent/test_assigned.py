@@ -13,7 +13,16 @@ import pytest
 
 from fogline.agent.assignments import Assignments
 from fogline.agent.config import SiteConfig
-from fogline.agent.jobs import copies, job_folder, job_reader, route_reader, routes, subscriptions
+from fogline.agent.forwarders import observed_forwarder
+from fogline.agent.jobs import (
+    AgentJob,
+    copies,
+    job_folder,
+    job_reader,
+    route_reader,
+    routes,
+    subscriptions,
+)
 from fogline.agent.packages import Packages
 from fogline.agent.site_jobs import SiteJobs
 from fogline.agent.starts import life_name, load_starts
@@ -349,6 +358,49 @@ def test_a_removed_forwarder_sends_what_came_before(jobs: SiteJobs, logs: SiteLo
     assert logs.folder("raw").exists()
 
 
+def test_a_forwarder_begins_where_it_was_installed(jobs: SiteJobs, logs: SiteLog) -> None:
+    end = fill(logs, "raw", b"of yesterday")
+    one = job("f", Steps(()), reads=(Place("raw"),), routes=(Route("publish", "x"),))
+    jobs.install([one])
+    assert get_position(logs.folder("raw"), route_reader("f", 0)) == end
+    later = fill(logs, "raw", b"of today")
+    two = replace(one, routes=(*one.routes, Route("publish", "y")))
+    for _ in range(2):
+        jobs.install([two])
+        places = [get_position(logs.folder("raw"), route_reader("f", i)) for i in (0, 1)]
+        assert places == [end, later]
+        fill(logs, "raw", b"since then")
+
+
+def test_a_forwarder_that_was_there_before_its_log_sends_all_of_it(
+    jobs: SiteJobs, logs: SiteLog
+) -> None:
+    routes_ = (Route("publish", "x"), Route("publish", "y"))
+    passing = job("f", Steps(()), reads=(Place("raw"),), routes=routes_)
+    jobs.install([passing])
+    assert [route["begin"] for route in routes(jobs.all())] == ["start", "start"]
+    fill(logs, "raw", b"first")
+    jobs.install([passing])
+    assert get_position(logs.folder("raw"), route_reader("f", 0)) is None
+
+
+def test_a_forwarder_tells_what_it_has_passed_on() -> None:
+    given = (Route("publish", "x"), Route("log", "y"))
+    passing = AgentJob(job("f", Steps(()), reads=(Place("raw"),), routes=given))
+    status = {
+        "publish": {
+            "routes": [
+                {"reader": route_reader("f", 0), "messages": 7, "lag": 5},
+                {"reader": route_reader("g", 0), "messages": 1000, "lag": 1000},
+            ]
+        },
+        "ingest": {"copies": [{"reader": route_reader("f", 1), "messages": 6, "lag": 9}]},
+    }
+    told = observed_forwarder(passing, status, {})
+    assert (told.state, told.records_in, told.records_out, told.lag_bytes) == ("running", 7, 13, 9)
+    assert observed_forwarder(passing, {}, {}).records_in == 0
+
+
 def test_a_route_that_is_no_more_keeps_no_records(jobs: SiteJobs, logs: SiteLog) -> None:
     two = job(routes=(Route("log", "a"), Route("publish", "b")))
     jobs.install([two])
@@ -383,6 +435,11 @@ def test_chains_at_a_site_are_copies_and_the_rest_are_routes(jobs: SiteJobs) -> 
     ]
     assert sorted(s["log"] for s in subscriptions(told)) == ["in", "raw/#", "t"]
     assert [s["deduplicate"] for s in subscriptions(told) if s["log"] == "t"] == [True]
+
+
+def test_what_is_for_a_site_that_was_never_seen_waits(jobs: SiteJobs) -> None:
+    jobs.install([job(routes=(Route("publish", "x", node="far"), Route("publish", "y")))])
+    assert [route["topic"] for route in routes(jobs.all())] == ["y"]
 
 
 def test_a_stopped_forwarder_sends_nothing(jobs: SiteJobs) -> None:

@@ -21,7 +21,10 @@ class Job:
     def __init__(self, name: str, until_running: int = 0) -> None:
         self.name, self.left = name, until_running
         self.looked = 0
-        self.records_out, self.run = 0, "r"
+        self.run = "r"
+
+    def counts(self) -> dict[str, int]:
+        return {"records_in": 0, "records_out": 0, "bad": 0, "late": 0}
 
     @property
     def status(self) -> JobStatus:

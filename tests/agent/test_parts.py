@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -21,7 +22,7 @@ from fogline.agent.recent import Recent
 from fogline.agent.rejects import RejectMover
 from fogline.broker.said import LARGEST, keep_bounded
 from fogline.log import SiteLog
-from fogline.model.jobs import Assignment, Query
+from fogline.model.jobs import Assignment, Code, Place, Query
 from fogline.model.sites import JobStatus, QueryStatus
 from fogline.spark.site_session import pools_xml
 from tests.agent.kit import payloads
@@ -181,6 +182,39 @@ def test_without_space_a_job_goes_on_and_its_rejects_wait(
     with site.reader("bad/j/s") as bad:
         assert len(list(payloads(bad))) == 1
     assert list(folder.iterdir()) == []
+
+
+class _Counting(_Running):
+    """A run of a query that has read so much."""
+
+    def __init__(self, run: str, records: int) -> None:
+        self._query = QueryStatus("windows", "running", run=run, records=records, bad=1, late=2)
+
+    def status(self) -> JobStatus:
+        return JobStatus("j", (self._query,))
+
+
+def test_what_a_job_has_taken_is_counted_on_through_updates_and_restarts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = iter([_Counting("1", 10), _Counting("2", 5), _Counting("3", 1)])
+    monkeypatch.setattr(engine_jobs, "_made", lambda *_: next(runs))
+    site = SiteLog(tmp_path / "log", min_free_bytes=1)
+    place = Workplace(None, tmp_path, site, lambda *_: None, 1000)  # type: ignore[arg-type]
+    first = Assignment("j", "", Code("m:f", "0" * 64, "m.py"), reads=(Place("in"),))
+    job = EngineJob(place, first, "")
+    job.tick()
+    job.tick()
+    assert job.counts() == {"records_in": 10, "records_out": 0, "bad": 1, "late": 2}
+    job.assign(replace(first, parameters={"least": 2}), "")
+    assert job.counts()["records_in"] == 10
+    job.tick()
+    assert job.counts() == {"records_in": 15, "records_out": 0, "bad": 2, "late": 4}
+    job.stop()
+    again = EngineJob(place, first, "")
+    assert again.counts()["records_in"] == 15
+    again.tick()
+    assert again.counts()["records_in"] == 16
 
 
 # ── processes ────────────────────────────────────────────────────────────────────────────────────

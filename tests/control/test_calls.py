@@ -52,7 +52,7 @@ class Line:
 
     @property
     def answers(self) -> list[Answer]:
-        return [Answer.decode(message.payload) for message in self.sent]
+        return [item for message in self.sent for item in Answer.decode_all(message.payload)]
 
 
 def made(line: Line) -> Calls:
@@ -245,7 +245,7 @@ def held_up(line: Line, disk: Disk, *ids: str) -> Work:
     for id in ids:
         worker.take(asked(id))
     disk.release.set()
-    eventually(lambda: len(line.sent) == len(ids) + 1)
+    eventually(lambda: len(line.answers) == len(ids) + 1)
     return worker
 
 
@@ -255,6 +255,7 @@ def test_what_waits_is_settled_once_and_answered_in_order_afterwards() -> None:
     worker = held_up(line, disk, *ids)
     assert [answer.id for answer in line.answers] == ["first", *ids]
     assert disk.settled == [1, 101]
+    assert len(line.sent) == 2, "answers to one asker travel together"
     worker.stop()
 
 
@@ -281,7 +282,7 @@ def test_what_cannot_be_settled_has_failed(broken: Exception) -> None:
     assert all(str(broken.args[0]) in answer.error for answer in line.answers)
     disk.broken = None
     worker.take(asked("c"))
-    eventually(lambda: len(line.sent) == 4)
+    eventually(lambda: len(line.answers) == 4)
     assert line.answers[3].ok
     worker.stop()
 

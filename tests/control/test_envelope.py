@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fogline.control import topics
 from fogline.control.announcements import Birth, Status, status_payload
-from fogline.control.envelope import Answer, Request
+from fogline.control.envelope import MOST_JOINED_BYTES, Answer, Request, joined
 from fogline.control.payload import LARGEST, write_object
 from fogline.errors import DataError
 from fogline.model.nodes import GONE, ONLINE, Link, Node, Observed
@@ -195,6 +195,22 @@ def test_requests_and_answers_come_back_as_they_were() -> None:
     assert Request.decode(request.encode()) == request
     for answer in (Answer("1", body={"a": 1}), Answer.failed("1", "no", "do"), Answer("2")):
         assert Answer.decode(answer.encode()) == answer
+
+
+def test_answers_travel_together_in_messages_of_bounded_size() -> None:
+    answers = [Answer(str(number), body={"text": "x" * 10_000}) for number in range(20)]
+    payloads = joined(answer.encode() for answer in answers)
+    assert 2 <= len(payloads) < 20
+    assert all(len(payload) < MOST_JOINED_BYTES + 11_000 for payload in payloads)
+    assert [item for payload in payloads for item in Answer.decode_all(payload)] == answers
+    assert joined([answers[0].encode()]) == [answers[0].encode()]
+    assert joined([]) == []
+
+
+@pytest.mark.parametrize("told", [{"answers": 1}, {"answers": [1]}, {"answers": [{"id": "1"}]}])
+def test_several_answers_that_are_none_are_refused(told: dict[str, Any]) -> None:
+    with pytest.raises(DataError):
+        Answer.decode_all(json.dumps(told).encode())
 
 
 def test_unknown_fields_are_ignored() -> None:

@@ -18,8 +18,8 @@ from fogline.coordinator.ports import START, STOP, UNINSTALL, UPDATE, Action
 from fogline.coordinator.state import Memory
 from fogline.errors import DataError, PipelineError
 from fogline.gateway.checks import read_assignments
-from fogline.model.nodes import GATEWAY, GONE, ONLINE, Node, Observed
-from tests.coordinator.kit import Rig, chain, composition
+from fogline.model.nodes import GATEWAY, GONE, ONLINE, SITE, Node, Observed
+from tests.coordinator.kit import FakeControl, Rig, chain, composition
 from tests.waiting import wait_for
 
 Make = Callable[..., Rig]
@@ -151,6 +151,20 @@ def test_a_gone_node_keeps_its_jobs_and_catches_up(make_rig: Make) -> None:
     wait_for(lambda: rig.control.jobs_at("north") == {"next-0"})
 
 
+def test_progress_counts_states_and_what_is_still_where_it_should_not_be(make_rig: Make) -> None:
+    rig = make_rig()
+    assert rig.service.progress() == {"jobs": 0, "states": {}, "extra": 0}
+    rig.service.put_pipeline("p", composition(3), "yaml")
+    assert rig.service.progress() == {"jobs": 3, "states": {"waiting": 3}, "extra": 0}
+    rig.begin()
+    wait_for(lambda: rig.service.progress()["states"] == {"running": 3})
+    rig.control.set_state("north", "gone")
+    rig.service.delete_pipeline("p")
+    assert rig.service.progress() == {"jobs": 0, "states": {}, "extra": 3}
+    rig.control.set_state("north", "online")
+    wait_for(lambda: rig.service.progress()["extra"] == 0)
+
+
 def test_a_refusal_is_the_jobs_problem_and_stops_nobody_else(make_rig: Make) -> None:
     rig = make_rig().begin()
     rig.control.refuse.add("bad-0")
@@ -207,6 +221,23 @@ def test_the_order_of_removals_survives_a_restart(make_rig: Make) -> None:
         again.loop.round()
     removed = [job for _, op, jobs in rig.control.sent for job in jobs if op == "remove"]
     assert removed == ["job-0", "job-1", "job-2"]
+
+
+def test_what_is_for_a_site_that_was_never_seen_waits_and_says_so(make_rig: Make) -> None:
+    control = FakeControl()
+    control.add(Node("gate", GATEWAY, site="far"))
+    rig = make_rig(control=control).begin()
+    description = {"name": "j", "site": "gate", "steps": [{"op": "sample", "fraction": 0.5}]}
+    rig.service.post_job(description | {"source_topic": "in", "sink_topic": "up"})
+    wait_for(lambda: rig.service.job("j")["state"] == "running")
+    assert rig.service.job("j")["problem"] == "what it sends to far waits at gate: never seen yet"
+    control.add(Node("far", SITE, broker="mqtt://far.invalid:1883"))
+    rig.loop.wake()
+    wait_for(lambda: not rig.service.job("j")["problem"])
+    told = rig.planner.plan().wanted["j"].assignment.routes
+    assert [route.broker for route in told] == ["mqtt://far.invalid:1883"]
+    version = rig.planner.plan().wanted["j"].version
+    wait_for(lambda: control.views()["gate"].jobs["j"].version == version)
 
 
 def test_own_jobs_of_a_site_are_left_alone(make_rig: Make) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fogline.deploy.assign import assignments
 from fogline.model.jobs import Code, Job, Pipeline, Place, Route, Steps
-from tests.deploy.kit import SITES
+from tests.deploy.kit import SITES, gateway, site, topology
 
 WORK = Code("m:f", "1", "m.py")
 
@@ -78,3 +78,18 @@ def test_a_gateway_links_to_its_site() -> None:
     light = Job("g", "gw", Steps(()), (Place("x", "gw"),), (Place("in", "a"),))
     told = routes(Pipeline("p", (light, WRITER)))
     assert told["g"] == (Route("link", "in", "mqtt://10.0.0.1:1883", "a"),)
+
+
+def test_a_node_that_was_never_seen_is_waited_for() -> None:
+    sender = Job("s", "gate", Steps(()), (Place("in", "gate"),), (Place("t", "far"),))
+    reader = job("r", "far", Place("t", "far"))
+    nodes = topology(gateway("gate", "far"))
+    told = assignments([Pipeline("p", (sender,))], nodes)["s"][1]
+    assert told.routes == (Route("publish", "t", node="far"),)
+    assert told.routes[0].waits
+    told = assignments([Pipeline("p", (sender, reader))], nodes)["s"][1]
+    assert told.routes == (Route("link", "t", node="far"),)
+    known = topology(gateway("gate", "far"), site("far", "10.0.0.9"))
+    told = assignments([Pipeline("p", (sender,))], known)["s"][1]
+    assert told.routes == (Route("publish", "t", "mqtt://10.0.0.9:1883"),)
+    assert not told.routes[0].waits

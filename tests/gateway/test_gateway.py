@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fogline.broker import Broker, BrokerError, Message, Options, open_broker
+from fogline.broker import Broker, BrokerError, Message, Options, Tls, open_broker
 from fogline.broker.memory import hub
 from fogline.control import ControlClient
 from fogline.errors import DataError
@@ -21,6 +21,7 @@ from fogline.gateway.control import controlled
 from fogline.gateway.gateway import Gateway
 from fogline.gateway.host import Host
 from fogline.links import PREFIX, decode
+from tests.broker.certificates import Authority
 from tests.gateway.helpers import BASE
 from tests.waiting import wait_for
 
@@ -254,6 +255,41 @@ def test_a_full_buffer_stops_the_own_broker(make: Make, site: Site) -> None:
     sender.join(60)
     assert xs(site) == list(range(3000))
     device.close()
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_devices_of_the_network_reach_the_own_broker(
+    make: Make, site: Site, tmp_path: Path, encrypted: bool
+) -> None:
+    authority, server = Authority(tmp_path, "ca"), None
+    if encrypted:
+        server = authority.sign("server", "IP:127.0.0.2")
+    (tmp_path / "secret").write_text("word\n", encoding="utf-8")
+    given = GatewayBroker(
+        host="127.0.0.2",
+        user="dev",
+        password_file=tmp_path / "secret",
+        certificate=server.certificate if server else None,
+        key=server.key if server else None,
+    )
+    gateway = make(broker=given, announce="mqtt://gate.example:1883")
+    assert gateway.describe().broker == "mqtt://gate.example:1883"
+    routes = [*told(site)["routes"], {"mode": "publish", "topic": "here"}]
+    install(gateway, [told(site, routes=routes)])
+    url = gateway.broker_url
+    assert url.startswith(
+        "mqtts://dev:word@127.0.0.2" if encrypted else "mqtt://dev:word@127.0.0.2"
+    )
+    tls = Tls(ca=authority.certificate) if encrypted else None
+    device = open_broker(url, Options("device", tls=tls))
+    device.connect()
+    device.subscribe("here")
+    send(device, 0, 20)
+    wait_for(lambda: len(xs(site)) >= 20)
+    wait_for(lambda: len(device.receive(timeout=1.0)) > 0)
+    device.close()
+    with pytest.raises(BrokerError):
+        open_broker(url.replace("dev:word@", ""), Options("x", tls=tls)).connect()
 
 
 def test_it_takes_from_other_brokers_too(make: Make, site: Site) -> None:
@@ -493,6 +529,49 @@ def test_a_route_that_is_added_begins_with_what_comes_from_now_on(
     send(devices[1], 10, 20)
     wait_for(lambda: len(xs(site)) == 20 and len(xs(other)) >= 10)
     assert xs(other) == list(range(10, 20))
+
+
+@pytest.mark.parametrize("mode", ["link", "publish"])
+def test_a_site_that_was_never_seen_is_waited_for(
+    make: Make, devices: tuple[str, Broker], site: Site, mode: str
+) -> None:
+    gateway = make()
+    echo = open_broker(devices[0])
+    echo.connect()
+    echo.subscribe(["up", f"{PREFIX}#"])
+    install(gateway, [told(routes=[{"mode": mode, "topic": "up", "node": "s"}])])
+    send(devices[1], 0, 50)
+    wait_for(lambda: gateway.observed()[0].records_out == 50)
+    (route,) = gateway.observed()[0].more["routes"]
+    assert "s was never seen" in route["state"]
+    wait_for(lambda: gateway.observed()[0].more["waiting_bytes"] > 0)
+    gateway.stop()
+    gateway = make()
+    send(devices[1], 50, 100)
+    wait_for(lambda: gateway.observed()[0].records_out == 100)
+    assert len(echo.receive(timeout=0.1)) == 0, "it is not for the devices' broker"
+    install(gateway, [told(site)])
+    send(devices[1], 100, 150)
+    wait_for(lambda: len(xs(site)) >= 150)
+    assert xs(site) == list(range(150))
+    echo.close()
+
+
+def test_counts_go_on_when_a_job_is_changed(
+    make: Make, devices: tuple[str, Broker], site: Site
+) -> None:
+    gateway = make()
+    install(gateway, [told(site)])
+    send(devices[1], 0, 10)
+    wait_for(lambda: gateway.observed()[0].records_in == 10)
+    other = {"steps": [{"op": "filter", "when": "x >= 15"}]}
+    install(gateway, [told(site, work=other)])
+    assert gateway.observed()[0].records_in == 10
+    gateway.stop()
+    gateway = make()
+    send(devices[1], 10, 20)
+    wait_for(lambda: gateway.observed()[0].records_in == 20)
+    assert gateway.observed()[0].records_out == 15
 
 
 def test_a_job_that_reads_elsewhere_begins_there_with_what_comes(

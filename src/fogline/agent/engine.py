@@ -132,8 +132,7 @@ class Engine:
         states = [s.state for s in statuses]
         state = next((s for s in ("failed", _STARTING) if s in states), "running")
         jobs = [
-            asdict(job.status)
-            | {"state": job.status.state, "records_out": job.records_out, "run": job.run}
+            asdict(job.status) | {"state": job.status.state, **job.counts(), "run": job.run}
             for job in self._jobs.values()
         ]
         tell({"state": state, "revision": self._config["revision"], "jobs": jobs})

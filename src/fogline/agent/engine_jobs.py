@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from fogline import settings
 from fogline.agent.jobs import job_folder, job_reader, make_job, read_log
 from fogline.agent.rejects import RejectMover
 from fogline.agent.starts import life_name, load_starts
+from fogline.agent.taken import Taken
 from fogline.errors import FoglineError
 from fogline.log import LogError, SiteLog, set_position
 from fogline.log.counting import RecordCounter
@@ -63,6 +65,7 @@ class EngineJob:
         self._job: SparkJob | None = None
         self._mover = RejectMover(assignment.job, self._folder / "rejects", place.logs)
         self._counters = self._make_counters()
+        self._taken = Taken(self._folder / "counted" / "taken.json")
         self.run = assignment.run
         """What the status is about: see `Assignment.run`."""
         self._needed: dict[str, int] = {}
@@ -81,9 +84,15 @@ class EngineJob:
             self._needed = {}
             self._counters = self._make_counters()
 
-    @property
-    def records_out(self) -> int:
-        return sum(counter.records for counter in self._counters)
+    def counts(self) -> dict[str, int]:
+        """Since it was deployed."""
+        taken, given = self._taken.total, sum(counter.records for counter in self._counters)
+        return {
+            "records_in": taken.records,
+            "records_out": given,
+            "bad": taken.bad,
+            "late": taken.late,
+        }
 
     def tick(self) -> None:
         try:
@@ -93,7 +102,8 @@ class EngineJob:
             self._tell(JobStatus(self._assignment.job, (query,)))
             return
         if self._job is not None:
-            self._tell(_with_problem(self._job.status(), self._note()))
+            status = self._job.status()
+            self._tell(_with_problem(status, self._note(status)))
 
     def _tell(self, status: JobStatus) -> None:
         """Keeps it, and says in the engine's log what is new about it."""
@@ -113,14 +123,15 @@ class EngineJob:
             self._job = _made(self._place, self._assignment, self._package, self._folder)
         self._job.keep_running()
 
-    def _note(self) -> str:
-        """Tells the logs what is still needed, moves what was rejected, counts what came out.
+    def _note(self, status: JobStatus) -> str:
+        """Tells the logs what is still needed, moves what was rejected, counts what came and went.
 
         Returns what went wrong with that (there may be no space), if anything: it is tried again,
         and the job goes on.
         """
         problems = []
-        for step in (self._note_needed, self._mover.move, self._count):
+        take = partial(self._taken.add, status)
+        for step in (self._note_needed, self._mover.move, self._count, take):
             try:
                 step()
             except (LogError, OSError) as error:
@@ -149,12 +160,15 @@ class EngineJob:
                 print(f"job {self._assignment.job}: {error}", file=sys.stderr, flush=True)
 
     def _close_counters(self) -> None:
-        for counter in self._counters:
-            if self._folder.exists():
+        if self._folder.exists():
+            self._taken.note()
+            for counter in self._counters:
                 counter.close()
 
     def _end(self) -> None:
         if self._job is not None:
+            with contextlib.suppress(LogError, OSError):
+                self._taken.add(self._job.status())
             self._job.stop()
             self._job = None
 

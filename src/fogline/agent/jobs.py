@@ -181,8 +181,12 @@ def copies(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:
 
 
 def routes(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:
-    """What the publishing process sends elsewhere."""
-    return [route for route in _routes(jobs) if route["mode"] != LOG]
+    """What the publishing process sends elsewhere; what leads nowhere yet waits in its log."""
+    return [
+        route
+        for route in _routes(jobs)
+        if route["mode"] != LOG and (route["broker"] or not route["node"])
+    ]
 
 
 def _routes(jobs: Iterable[AgentJob]) -> Iterator[dict[str, Any]]:
@@ -198,7 +202,7 @@ def _routes(jobs: Iterable[AgentJob]) -> Iterator[dict[str, Any]]:
                     "broker": route.broker,
                     "node": route.node,
                     "reader": route_reader(job.name, index),
-                    "begin": "start" if index == 0 else "end",
+                    "begin": "start" if index == 0 or not job.computes else "end",
                 }
 
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import psutil
 
 from fogline.agent.config import SiteConfig
+from fogline.agent.forwarders import observed_forwarder
 from fogline.agent.packages import Packages
 from fogline.agent.probes import Prober
 from fogline.agent.site_broker import SiteBroker
@@ -129,7 +130,7 @@ class Manager:
             if not job.assignment.running:
                 state = Observed(job.name, job.version, "stopped", more=more)
             elif not job.computes:
-                state = Observed(job.name, job.version, _RUNNING, more=more)
+                state = observed_forwarder(job, status, more)
             else:
                 engine = told.get(job.name)
                 if engine is not None and engine["run"] != job.run:
@@ -185,10 +186,10 @@ def _observed(
         told["state"],
         "; ".join(problems),
         tuple(q["run"] for q in queries if q["run"]),
-        records_in=sum(q["records"] for q in queries),
+        records_in=told["records_in"],
         records_out=told["records_out"],
-        bad=sum(q["bad"] for q in queries),
-        late=sum(q["late"] for q in queries),
+        bad=told["bad"],
+        late=told["late"],
         lag_bytes=sum(q["lag_bytes"] for q in queries),
         more=more,
     )

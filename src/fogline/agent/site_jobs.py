@@ -14,7 +14,7 @@ from fogline.agent.assignments import Assignments
 from fogline.agent.config import SiteConfig
 from fogline.agent.endings import Owed, load_endings, store_endings
 from fogline.agent.jobs import AgentJob, job_folder, job_reader, make_job, route_reader
-from fogline.agent.starts import note_starts
+from fogline.agent.starts import note_routes, note_starts
 from fogline.errors import FoglineError, UsageError
 from fogline.log import SiteLog, forget_reader, get_position
 from fogline.model.jobs import Assignment, Query
@@ -109,6 +109,7 @@ class SiteJobs:
             job = _made(assignment, self._engine)
             anew = job.name in self._ending
             note_starts(job_folder(self._folder, job.name), job, self._logs, anew)
+            note_routes(job, self._jobs.get(job.name), self._logs)
             self._note_left(job, revision)
         changed = self._assigned.install(given)
         for assignment in given:

@@ -3,7 +3,8 @@
 A job that is new begins with what comes from now on, whatever the log holds of earlier days. A job
 whose computation changes goes on behind the last batch that the old one has done. It never goes on
 with what an earlier computation left, not even with one that is the same: every change begins
-another life, with checkpoints of its own.
+another life, with checkpoints of its own. A forwarder has no checkpoint: the places of its routes
+say how far it is.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fogline.agent.jobs import AgentJob, job_reader
+from fogline.agent.jobs import AgentJob, job_reader, route_reader
+from fogline.links.starting import END, starting_position
 from fogline.log import SiteLog, disk, get_position, set_position
 from fogline.model.jobs import Assignment
 from fogline.spark.checkpoints import committed
@@ -53,6 +55,19 @@ def note_starts(folder: Path, job: AgentJob, logs: SiteLog, anew: bool = False) 
         goes_on = not anew and (read_before is None or log in read_before)
         starts[log] = _start(log, job.name, logs, goes_on)
     _store(folder, [*lives, Life(number, computation, starts)])
+
+
+def note_routes(job: AgentJob, before: AgentJob | None, logs: SiteLog) -> None:
+    """Where the routes of a forwarder begin: those that `before` did not have send what comes from
+    now on. Where there is no log yet, that is all of it."""
+    if job.computes:
+        return
+    had = len(before.assignment.routes) if before is not None else 0
+    read = before.results() if before is not None else []
+    for log in job.results():
+        for index in range(had if log in read else 0, len(job.assignment.routes)):
+            if logs.folder(log).exists():
+                starting_position(logs, log, route_reader(job.name, index), END)
 
 
 def forget_starts(folder: Path, assignment: Assignment) -> None:

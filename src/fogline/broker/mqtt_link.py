@@ -152,12 +152,13 @@ class Link:
 
     def _send_requests(self) -> None:
         subscriptions = self._queues.subscriptions
-        for request in subscriptions.take_unsent():
-            if request.qos is None:
-                _, number = self._client.unsubscribe(request.pattern)
+        for requests in subscriptions.take_unsent():
+            if requests[0].qos is None:
+                _, number = self._client.unsubscribe([request.pattern for request in requests])
             else:
-                _, number = self._client.subscribe(request.pattern, request.qos)
-            subscriptions.sent(number or 0, request)
+                wanted = [(request.pattern, request.qos or 0) for request in requests]
+                _, number = self._client.subscribe(wanted)
+            subscriptions.sent(number or 0, requests)
 
     def _say_goodbye(self, connection: BufferedSocket) -> None:
         if self.connected:
@@ -213,5 +214,8 @@ class Link:
     def _on_answer(
         self, client: Any, data: Any, mid: int, reasons: list[ReasonCode], more: Any
     ) -> None:
-        bad = [failures.of_reason(self._url, reason) for reason in reasons if reason.is_failure]
-        self._queues.subscriptions.answer(mid, bad[0] if bad else None)
+        errors = [
+            failures.of_reason(self._url, reason) if reason.is_failure else None
+            for reason in reasons
+        ]
+        self._queues.subscriptions.answer(mid, errors)

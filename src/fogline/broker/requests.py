@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 
 from fogline.broker.errors import BrokerClosedError, BrokerError, BrokerTimeoutError
+
+MOST_FILTERS = 8
+"""In one packet: what even brokers with narrow limits take."""
 
 
 @dataclass(slots=True, eq=False)
@@ -17,6 +21,10 @@ class Request:
     qos: int | None
     answered: threading.Event = field(default_factory=threading.Event)
     error: BrokerError | None = None
+
+    def like(self, other: Request) -> bool:
+        """Whether both are subscribes, or both the opposite."""
+        return (self.qos is None) is (other.qos is None)
 
     def answer(self, error: BrokerError | None = None) -> None:
         self.error = error
@@ -36,7 +44,7 @@ class Subscriptions:
     def __init__(self) -> None:
         self._wanted: dict[str, int] = {}
         self._unsent: list[Request] = []
-        self._sent: dict[int, Request] = {}
+        self._sent: dict[int, list[Request]] = {}
         self._closed = False
         self._lock = threading.Lock()
 
@@ -51,27 +59,34 @@ class Subscriptions:
                     self._wanted[request.pattern] = request.qos
                 self._unsent.append(request)
 
-    def take_unsent(self) -> list[Request]:
+    def take_unsent(self) -> list[list[Request]]:
+        """In their order, and those together that may be asked in one packet."""
         with self._lock:
             unsent, self._unsent = self._unsent, []
-        return unsent
+        groups: list[list[Request]] = []
+        for request in unsent:
+            if groups and len(groups[-1]) < MOST_FILTERS and request.like(groups[-1][0]):
+                groups[-1].append(request)
+            else:
+                groups.append([request])
+        return groups
 
-    def sent(self, number: int, request: Request) -> None:
-        self._sent[number] = request
+    def sent(self, number: int, requests: list[Request]) -> None:
+        self._sent[number] = requests
 
-    def answer(self, number: int, error: BrokerError | None = None) -> None:
-        request = self._sent.pop(number, None)
-        if request is None:
-            return
-        if error is not None:
-            with self._lock:
-                self._wanted.pop(request.pattern, None)
-        request.answer(error)
+    def answer(self, number: int, errors: Sequence[BrokerError | None] = ()) -> None:
+        """`errors`: one for each request, or none where the broker does not tell."""
+        requests = self._sent.pop(number, [])
+        for request, error in zip_longest(requests, errors[: len(requests)]):
+            if error is not None:
+                with self._lock:
+                    self._wanted.pop(request.pattern, None)
+            request.answer(error)
 
     def reconnected(self, session_present: bool) -> None:
         """What got no answer is asked again; everything is when the broker has forgotten us."""
         with self._lock:
-            again = [*self._sent.values(), *self._unsent]
+            again = [*chain.from_iterable(self._sent.values()), *self._unsent]
             self._sent.clear()
             if not session_present:
                 asked = {request.pattern for request in again}
@@ -82,7 +97,7 @@ class Subscriptions:
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            for request in [*self._sent.values(), *self._unsent]:
+            for request in [*chain.from_iterable(self._sent.values()), *self._unsent]:
                 request.answer(BrokerClosedError("the broker connection is closed"))
             self._sent.clear()
             self._unsent.clear()

@@ -81,10 +81,14 @@ class Calls:
     def answered(self, payload: bytes) -> None:
         """An answer that nobody waits for, or no longer, is ignored."""
         try:
-            answer = Answer.decode(payload)
+            answers = Answer.decode_all(payload)
         except DataError:
             self.bad += 1
             return
+        for answer in answers:
+            self._end(answer)
+
+    def _end(self, answer: Answer) -> None:
         if answer.ok:
             if (call := self._take(answer.id)) is not None:
                 call.future.set_result(dict(answer.body))

@@ -6,16 +6,25 @@ Decoding takes any bytes and raises `DataError` only.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from fogline.control import topics
-from fogline.control.payload import number_of, object_of, read_object, text_of, write_object
+from fogline.control.payload import (
+    list_of,
+    number_of,
+    object_of,
+    read_object,
+    text_of,
+    write_object,
+)
 from fogline.errors import DataError
 
 LONGEST_NAME = 200
 LONGEST_TEXT = 100_000
+MOST_JOINED_BYTES = 64 << 10
+"""Of answers in one message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +98,16 @@ class Answer:
 
     @classmethod
     def decode(cls, payload: bytes) -> Answer:
+        return cls._of(read_object(payload))
+
+    @classmethod
+    def decode_all(cls, payload: bytes) -> list[Answer]:
+        """Of a message with one answer, or with several that were `joined`."""
         data = read_object(payload)
+        return [cls._of(_object(item)) for item in list_of(data, "answers", [data])]
+
+    @classmethod
+    def _of(cls, data: dict[str, Any]) -> Answer:
         id, ok = text_of(data, "id", LONGEST_NAME), data.get("ok")
         if ok is True:
             return cls(id, True, object_of(data, "body"))
@@ -97,3 +115,23 @@ class Answer:
             raise DataError("an answer says whether it is ok")
         error = text_of(data, "error", LONGEST_TEXT)
         return cls(id, False, {}, error, text_of(data, "hint", LONGEST_TEXT, default=""))
+
+
+def joined(answers: Iterable[bytes]) -> list[bytes]:
+    """Payloads of answers to one asker in few messages: each costs more than what is in it."""
+    groups: list[list[bytes]] = [[]]
+    for payload in answers:
+        if groups[-1] and sum(map(len, groups[-1])) + len(payload) > MOST_JOINED_BYTES:
+            groups.append([])
+        groups[-1].append(payload)
+    return [
+        group[0] if len(group) == 1 else b'{"answers":[' + b",".join(group) + b"]}"
+        for group in groups
+        if group
+    ]
+
+
+def _object(item: Any) -> dict[str, Any]:
+    if not isinstance(item, dict):
+        raise DataError("an answer is a JSON object")
+    return item

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from fogline.errors import DataError
@@ -95,8 +96,8 @@ def object_of(data: dict[str, Any], key: str) -> dict[str, Any]:
     return value
 
 
-def list_of(data: dict[str, Any], key: str) -> list[Any]:
-    value = data.get(key, [])
+def list_of(data: dict[str, Any], key: str, default: Sequence[Any] = ()) -> Sequence[Any]:
+    value = data.get(key, list(default))
     if not isinstance(value, list):
         raise DataError(f"a control message needs a list as {key!r}")
     return value

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fogline.broker import BrokerError, Message
-from fogline.control.envelope import Answer, Request
+from fogline.control.envelope import Answer, Request, joined
 from fogline.errors import DataError, FoglineError
 
 Operation = Callable[[dict[str, Any]], dict[str, Any]]
@@ -97,7 +97,7 @@ class Worker:
         while (task := self._waiting.get()) is not None and not self._stopping.is_set():
             tasks = [task, *self._those_behind()]
             payloads = self._payloads(tasks)
-            self._send(*(Message(item.request.answer, payloads[item.key]) for item in tasks))
+            self._send(*_messages(tasks, payloads))
 
     def _those_behind(self) -> Iterable[_Task]:
         """What waits besides and can be settled with the first."""
@@ -138,6 +138,15 @@ class Worker:
         # Who asked notices by its deadline.
         with contextlib.suppress(BrokerError):
             self._publish(*answers)
+
+
+def _messages(tasks: Iterable[_Task], payloads: Mapping[_Key, bytes]) -> Iterable[Message]:
+    """What goes to one asker goes together."""
+    askers: dict[str, list[bytes]] = {}
+    for task in tasks:
+        askers.setdefault(task.request.answer, []).append(payloads[task.key])
+    for topic, answers in askers.items():
+        yield from (Message(topic, payload) for payload in joined(answers))
 
 
 def _carried_out(task: _Task) -> Answer:

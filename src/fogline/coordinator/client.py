@@ -117,6 +117,9 @@ class CoordinatorClient:
     def packages(self) -> Any:
         return self._ask("GET", "/packages")
 
+    def progress(self) -> Any:
+        return self._ask("GET", "/progress")
+
     def nodes(self) -> Any:
         return self._ask("GET", "/nodes")
 

@@ -17,8 +17,7 @@ from fogline.deploy.topology import Topology
 from fogline.deploy.whole import check_whole
 from fogline.deploy.written import DEPLOY, Composition
 from fogline.errors import DataError
-from fogline.gateway.chain import Chain
-from fogline.gateway.checks import read_assignments
+from fogline.gateway.checks import read_assignments, steps_problem
 from fogline.model.jobs import Assignment, Code, Job, Pipeline, Query, Scalar, Steps
 from fogline.model.nodes import is_name
 from fogline.plan.user_functions import UserFunctions
@@ -102,11 +101,7 @@ def _check_steps(
     steps: Sequence[Mapping[str, Any]], given: Mapping[str, str], parameters: Mapping[str, Scalar]
 ) -> str | None:
     """What a gateway would say to these steps."""
-    try:
-        Chain(steps, given, parameters)
-    except DataError as error:
-        return str(error)
-    return None
+    return steps_problem(steps, given, parameters) or None
 
 
 def _check_gateway(assignment: Assignment) -> str | None:

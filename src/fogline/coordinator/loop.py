@@ -31,7 +31,7 @@ from fogline.coordinator.store import Entry, Store
 from fogline.errors import FoglineError
 
 LOOK_SECONDS = 0.5
-REST_SHARE, LONGEST_REST = 3, 0.1
+REST_SHARE, LONGEST_REST = 9, 0.1
 """After a round the loop rests so many times as long as that took, and so many seconds at most:
 however much there is to hear, looking at everything takes a part of the time only, and what comes
 meanwhile is taken together. When all that was asked is answered, it goes on at once."""

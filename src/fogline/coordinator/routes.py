@@ -134,6 +134,10 @@ def get_events(
     return Json(service_of(request).events(limit, after))
 
 
+def get_progress(request: Request) -> Json:
+    return Json(service_of(request).progress())
+
+
 def get_health(request: Request) -> Json:
     told = service_of(request).health()
     return Json(told, 200 if told["ok"] else 503)
@@ -197,6 +201,7 @@ ROUTES = (
     Address("GET", "/replicas", get_replicas, "Copies of stored values: wanted and held"),
     Address("PUT", "/replicas/{origin}/{holder}", put_replica, "Want a copy", PIPELINE_TYPES[1:2]),
     Address("DELETE", "/replicas/{origin}/{holder}", delete_replica, "Do not want a copy"),
+    Address("GET", "/progress", get_progress, "How many jobs are in which state"),
     Address("GET", "/events", get_events, "What happened last"),
     Address("GET", "/health", get_health, "Whether the coordinator works; needs no token"),
     Address("GET", "/openapi.json", get_openapi, "This interface, for machines"),

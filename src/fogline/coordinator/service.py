@@ -26,7 +26,7 @@ from fogline.coordinator.planner import Nodes, Plan, Planner
 from fogline.coordinator.ports import FORMATS, PLAN, Action, Compiled, Compiler, Control, World
 from fogline.coordinator.replica_loop import ReplicaLoop
 from fogline.coordinator.replica_service import ReplicaService
-from fogline.coordinator.status import job_status, node_status, pipeline_summary
+from fogline.coordinator.status import job_status, node_status, pipeline_summary, progress
 from fogline.coordinator.store import Entry, Store
 from fogline.coordinator.stored import Stored
 from fogline.deploy.binaries import step_parameters
@@ -232,6 +232,11 @@ class Service:
     def events(self, limit: int = 100, after: int = 0) -> list[dict[str, Any]]:
         entries = self._parts.store.events(limit, after)
         return [{"id": e.id, "at": e.at, "kind": e.kind, **e.body} for e in entries]
+
+    def progress(self) -> dict[str, Any]:
+        """How many jobs are in which state, and how many are still where they are not wanted."""
+        views = self._parts.nodes.views()
+        return progress(self._parts.planner.plan(views), views)
 
     def health(self) -> dict[str, Any]:
         parts = self._parts

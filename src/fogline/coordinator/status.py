@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from fogline.coordinator.decide import is_local
 from fogline.coordinator.planner import Plan
-from fogline.coordinator.state import Memory
+from fogline.coordinator.state import Memory, Wanted
 from fogline.coordinator.stored import Stored
 from fogline.model.nodes import NodeView, Observed
 
@@ -29,6 +30,7 @@ def job_status(
     problem = problem or memory.problem(node, name)
     if state == WAITING and not problem:
         problem = _waits_for(name, plan, views)
+    problem = problem or (_held_back(wanted) if wanted else "")
     return {
         "name": name,
         "pipeline": pipeline,
@@ -64,6 +66,36 @@ def _waits_for(name: str, plan: Plan, views: Mapping[str, NodeView]) -> str:
         if wanted is not None and (seen is None or seen.version != wanted.version):
             return f"waits for {reader} at {wanted.node}, which reads what it writes"
     return ""
+
+
+def _held_back(wanted: Wanted) -> str:
+    """Its results are for a node that nobody has seen."""
+    unknown = sorted({route.node for route in wanted.assignment.routes if route.waits})
+    if not unknown:
+        return ""
+    return f"what it sends to {', '.join(unknown)} waits at {wanted.node}: never seen yet"
+
+
+def progress(plan: Plan, views: Mapping[str, NodeView]) -> dict[str, Any]:
+    """How far everything is, in few words: quick to ask for again and again."""
+    states = Counter(
+        _state_at(name, item, views.get(item.node)) for name, item in plan.wanted.items()
+    )
+    extra = sum(
+        _is_extra(name, job, view, plan) for name, view in views.items() for job in view.jobs
+    )
+    return {"jobs": len(plan.jobs), "states": dict(states), "extra": extra}
+
+
+def _state_at(name: str, wanted: Wanted, view: NodeView | None) -> str:
+    return _state(name, wanted.version, view, view.jobs.get(name) if view else None)[0]
+
+
+def _is_extra(node: str, job: str, view: NodeView, plan: Plan) -> bool:
+    """Whether a node reports a job of ours that is not wanted there."""
+    wanted = plan.wanted.get(job)
+    ours = job in plan.order.ours and not is_local(view, job)
+    return ours and (wanted is None or wanted.node != node)
 
 
 def _counts(observed: Observed | None) -> dict[str, Any]:

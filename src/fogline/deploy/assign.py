@@ -2,7 +2,8 @@
 
 Records take the logs (`log`, `link`) to readers that run where the topic is. Where a reader runs
 elsewhere and subscribes from afar, the place's broker must have them: then they are published
-there, and readers beside it get them from the broker too, so nobody gets them twice.
+there, and readers beside it get them from the broker too, so nobody gets them twice. A route to a
+node that was never seen has its name and no broker: records wait at the job's node until it is.
 """
 
 from __future__ import annotations
@@ -72,4 +73,5 @@ class _Routes:
     def _published(self, job: Job, place: Place) -> Route:
         if place.node == job.node:
             return Route(PUBLISH, place.topic)
-        return Route(PUBLISH, place.topic, place.broker or self.topology.broker_of(place.node))
+        broker = place.broker or self.topology.broker_of(place.node)
+        return Route(PUBLISH, place.topic, broker, "" if broker else place.node)

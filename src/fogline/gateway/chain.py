@@ -42,6 +42,9 @@ class Counts:
     late: int = 0
     repeated: int = 0
 
+    def told(self) -> tuple[int, ...]:
+        return self.records, self.out, self.bad, self.late, self.repeated
+
 
 @dataclass(slots=True)
 class Results:
@@ -154,9 +157,8 @@ class Chain:
 
     def state(self) -> dict[str, Any]:
         """All that is remembered, as JSON."""
-        counts = self.counts
         return {
-            "counts": [counts.records, counts.out, counts.bad, counts.late, counts.repeated],
+            "counts": list(self.counts.told()),
             "seen": b64encode(b"".join(self._seen)).decode(),
             "operators": [operator.state() for operator in self._operators],
         }

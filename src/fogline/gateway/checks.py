@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from fogline.broker import TopicError
 from fogline.broker.topics import check_filter, check_topic
 from fogline.errors import DataError, UsageError
-from fogline.gateway.chain import make_chain
+from fogline.gateway.chain import Chain
 from fogline.model.broker_url import BrokerUrl
-from fogline.model.jobs import LOG, Assignment, Steps
+from fogline.model.jobs import LINK, LOG, Assignment, Steps
 from fogline.model.nodes import is_name
 
 MOST_JOBS = 1000
@@ -34,19 +36,34 @@ def read_assignments(data: Any) -> list[Assignment]:
     return found
 
 
+def steps_problem(
+    steps: Sequence[Mapping[str, Any]], given: Mapping[str, Any], parameters: Mapping[str, Any]
+) -> str:
+    """What is wrong with the steps of a job; empty when nothing is. Many jobs have the same steps:
+    they are looked at once."""
+    try:
+        return _known_problem(json.dumps([steps, given, parameters], default=dict))
+    except (TypeError, ValueError, AttributeError) as error:
+        return f"its steps cannot be read: {error}"
+
+
+@lru_cache(maxsize=1024)
+def _known_problem(text: str) -> str:
+    try:
+        Chain(*json.loads(text))
+    except DataError as error:
+        return error.message
+    return ""
+
+
 def _problems(assignment: Assignment) -> list[str]:
     found = []
     if not is_name(assignment.job):
         found.append("it cannot be called that: it is part of topics")
     if not isinstance(assignment.work, Steps):
         found.append("a gateway runs steps only")
-    else:
-        try:
-            make_chain(assignment)
-        except DataError as error:
-            found.append(error.message)
-        except (TypeError, AttributeError) as error:
-            found.append(f"its steps cannot be read: {error}")
+    elif problem := steps_problem(assignment.work.steps, assignment.input, assignment.parameters):
+        found.append(problem)
     return found + _wrong_reads(assignment) + _wrong_routes(assignment)
 
 
@@ -70,11 +87,12 @@ def _wrong_routes(assignment: Assignment) -> list[str]:
         found += _attempt(lambda topic=route.topic: check_topic(topic))
         if route.broker:
             found += _attempt(lambda broker=route.broker: _check_address(broker))
-        elif route.mode == "link":
+        elif route.mode == LINK and not route.waits:
             found.append("a link needs the broker of the other side")
     return found
 
 
+@lru_cache(maxsize=256)
 def _check_address(url: str) -> None:
     if not url.startswith("memory://"):
         BrokerUrl.parse(url)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fogline.broker.login import with_login
+from fogline.broker.mosquitto import LOOPBACK, ServerTls
 from fogline.config_file import Reader, port, read_yaml, within
 from fogline.errors import UsageError
 from fogline.model.nodes import is_name
@@ -27,8 +28,28 @@ class GatewayBroker:
     user: str | None = None
     password_file: Path | None = None
     ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    """Of the own Mosquitto: then devices connect with TLS."""
+    host: str = LOOPBACK[0]
+    """Where the own Mosquitto listens; anything but loopback needs a user and a password."""
     port: int = port()
     sync: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.certificate is None) != (self.key is None):
+            text = "broker: TLS needs both 'certificate' and 'key'"
+            raise UsageError(text, "the own broker's, PEM files")
+        login = self.user is not None and self.password_file is not None
+        if self.url is None and self.host not in LOOPBACK and not login:
+            text = f"broker: at {self.host} it needs 'user' and 'password_file'"
+            raise UsageError(text, "without them it listens on 127.0.0.1 only")
+
+    @property
+    def server_tls(self) -> ServerTls | None:
+        if self.certificate is None or self.key is None:
+            return None
+        return ServerTls(self.certificate, self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +92,8 @@ class GatewayConfig:
     folder: Path
     site: str = ""
     broker: GatewayBroker = field(default_factory=GatewayBroker)
+    announce: str = ""
+    """The own broker's address as others reach it; else where it listens."""
     site_broker: SiteBroker = field(default_factory=SiteBroker)
     control: Control | None = None
     location: Location | None = None

@@ -23,6 +23,7 @@ from fogline.gateway.config import GatewayConfig
 from fogline.gateway.files import JobFiles
 from fogline.gateway.job import Job
 from fogline.gateway.ledger import Told
+from fogline.gateway.nowhere import Nowhere
 from fogline.gateway.routes import Routes
 from fogline.gateway.scheduler import Scheduler
 from fogline.gateway.shared import Shared, connections_of, ledger_of
@@ -189,7 +190,7 @@ class Gateway:
         return Node(
             name=self.config.gateway,
             kind=GATEWAY,
-            broker=without_login(own.url) if isinstance(own, OwnBroker) else "",
+            broker=self._told_broker(own),
             cores=os.cpu_count() or 0,
             memory_mb=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20,
             latitude=place.latitude if place else None,
@@ -198,12 +199,18 @@ class Gateway:
             site=self.config.site,
         )
 
+    def _told_broker(self, own: object) -> str:
+        """The address that others get; that of a broker which is not its own is not told."""
+        if not isinstance(own, OwnBroker):
+            return ""
+        return self.config.announce or without_login(own.address)
+
     @property
     def broker_url(self) -> str:
         """Where devices publish; with user and password, not for printing."""
         own = self._brokers.own
         assert own is not None
-        return own.url
+        return own.address
 
     @property
     def state(self) -> str:
@@ -229,16 +236,19 @@ class Gateway:
         name = assignment.job
         source = self._brokers.at(assignment.reads[0].broker).input()
         begin, routes = source.committed(), None
+        counts: tuple[int, ...] = ()
         if name in self._jobs:
             job, routes = self._jobs.pop(name)
             job.abandon()
             begin = job.position if job.input is source and goes_on else begin
+            counts = job.counts if goes_on else ()
             routes.follow(assignment)
         else:
             self._forgettable.discard(name)
             self._files.forget(name)
         source.sync(begin)
-        told = Told(assignment, secrets.token_hex(8), begin, assignment.parameters)
+        life = secrets.token_hex(8)
+        told = Told(assignment, life, begin, assignment.parameters, counts=counts)
         return self._begin(told, routes)
 
     def _begin(self, told: Told, routes: Routes | None = None) -> Job:
@@ -295,7 +305,15 @@ class Gateway:
     # ── topics ─────────────────────────────────────────────────────────────────────────────────
 
     def _connect(self, route: Route) -> Broker:
-        return self._connections.to(route.broker or self.broker_url)
+        if route.waits:
+            return Nowhere(route.node)
+        return self._connections.to(route.broker or self._own_url)
+
+    @property
+    def _own_url(self) -> str:
+        own = self._brokers.own
+        assert own is not None
+        return own.url
 
     def _patterns(self, assignment: Assignment) -> tuple[str, ...]:
         name = self.config.gateway

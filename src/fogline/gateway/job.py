@@ -30,7 +30,7 @@ from functools import cached_property
 from fogline.broker.topics import matches, split_share
 from fogline.errors import FoglineError
 from fogline.gateway import checkpoint
-from fogline.gateway.chain import Results, make_chain
+from fogline.gateway.chain import Counts, Results, make_chain
 from fogline.gateway.checkpoint import Checkpoint
 from fogline.gateway.files import JobFiles
 from fogline.gateway.inputs import Input
@@ -90,6 +90,7 @@ class Job:
         self.position = known.position if known else self.told.begin
         self._parameters = dict(known.parameters if known else self.told.parameters)
         self._chain = make_chain(self.assignment, self._parameters)
+        self._chain.counts = Counts(*self.told.counts)
         if known is not None and known.state is not None:
             self._chain.restore(known.state)
         job, stream = self.assignment.job, self._chain.stream
@@ -131,6 +132,10 @@ class Job:
     def flush(self) -> None:
         """What is held back is written out at the next step."""
         self._flush = True
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        return self._chain.counts.told()
 
     @property
     def input(self) -> Input:

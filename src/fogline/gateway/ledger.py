@@ -38,25 +38,31 @@ class Told:
     """With which it began; those of now are in the assignment."""
     until: int | None = None
     """Of a job that was removed: where in its input it ends."""
+    counts: tuple[int, ...] = ()
+    """What the computation before this one had counted: the job goes on counting from there."""
 
     @property
     def job(self) -> str:
         return self.assignment.job
 
     def as_json(self) -> dict[str, Any]:
+        more: dict[str, Any] = {} if self.until is None else {"until": self.until}
+        more |= {"counts": list(self.counts)} if self.counts else {}
         return {
             "assignment": self.assignment.as_json(),
             "life": self.life,
             "begin": self.begin,
             "parameters": dict(self.parameters),
-        } | ({} if self.until is None else {"until": self.until})
+            **more,
+        }
 
     @classmethod
     def from_json(cls, data: Any) -> Told:
         assignment = Assignment.from_json(data["assignment"])
         until = int(data["until"]) if "until" in data else None
         parameters = dict(data["parameters"])
-        return cls(assignment, str(data["life"]), int(data["begin"]), parameters, until)
+        counts = tuple(int(count) for count in data.get("counts", ()))
+        return cls(assignment, str(data["life"]), int(data["begin"]), parameters, until, counts)
 
 
 class Ledger:

@@ -7,6 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
+from fogline.broker.login import without_login
 from fogline.errors import FoglineError
 from fogline.gateway.config import GatewayConfig, read_config
 from fogline.gateway.control import controlled
@@ -33,8 +34,8 @@ def _run_one(config: GatewayConfig, stop: threading.Event) -> None:
         node = controlled([gateway], config.control) if config.control else None
         if node is not None:
             node.start()
-        shown = gateway.broker_url.rpartition("@")[2].removeprefix("mqtt://")
-        _tell(f"gateway {config.gateway}: devices connect to mqtt://{shown}")
+        shown = without_login(gateway.broker_url)
+        _tell(f"gateway {config.gateway}: devices connect to {shown}")
         stop.wait()
         _tell("stopping")
         if node is not None:

@@ -59,7 +59,10 @@ class OwnBroker:
             password = read_password(given.password_file) or ""
         self._journal = config.folder / "journal"
         options = MosquittoOptions(
+            host=given.host,
             port=given.port,
+            tls=given.server_tls,
+            inner=given.certificate is not None,
             user=given.user,
             password=password,
             journal=self._journal,
@@ -74,6 +77,12 @@ class OwnBroker:
 
     @property
     def url(self) -> str:
+        """For the gateway itself."""
+        return self._broker.inner_url
+
+    @property
+    def address(self) -> str:
+        """Where devices connect; with user and password, not for printing."""
         return self._broker.url
 
     def start(self) -> None:
@@ -154,6 +163,10 @@ class OtherBroker:
     @state.setter
     def state(self, text: str) -> None:
         raise AttributeError("the intake tells its state")
+
+    @property
+    def address(self) -> str:
+        return self.url
 
     def start(self) -> None:
         self._target = Target(self._logs.writer(self._name), self._ready)

@@ -132,11 +132,17 @@ class Route:
     broker: str = ""
     """Address for `link` and `publish`; empty for `publish`: the node's own broker."""
     node: str = ""
-    """For `link`: the node behind the broker."""
+    """For `link`: the node behind the broker. Without a broker: a node whose address is not known
+    yet; what is for it is kept until it is."""
 
     def __post_init__(self) -> None:
         if self.mode not in (LOG, LINK, PUBLISH):
             raise DataError(f"no route {self.mode!r}", "log, link or publish")
+
+    @property
+    def waits(self) -> bool:
+        """Whether nobody knows yet where it leads."""
+        return bool(self.node) and not self.broker
 
 
 @dataclass(frozen=True, slots=True)

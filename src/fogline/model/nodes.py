@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from fogline.errors import DataError
@@ -54,7 +54,7 @@ class Node:
         return self.kind == SITE and self.engine != NO_ENGINE
 
     def as_json(self) -> dict[str, Any]:
-        told = asdict(self) | {"labels": dict(self.labels)}
+        told = _fields(self) | {"labels": dict(self.labels)}
         return {key: value for key, value in told.items() if value not in (None, "", 0)}
 
     @classmethod
@@ -111,7 +111,7 @@ class Observed:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        told = asdict(self) | {"runs": list(self.runs), "more": dict(self.more)}
+        told = _fields(self) | {"runs": list(self.runs), "more": dict(self.more)}
         return {key: value for key, value in told.items() if value not in ("", 0, [], {})}
 
     @classmethod
@@ -147,3 +147,8 @@ class NodeView:
     @property
     def online(self) -> bool:
         return self.state == ONLINE
+
+
+def _fields(item: Any) -> dict[str, Any]:
+    """Told many times a second by many nodes: unlike `asdict`, this copies nothing below."""
+    return {name: getattr(item, name) for name in item.__dataclass_fields__}
