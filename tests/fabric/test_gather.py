@@ -252,7 +252,7 @@ class FakeAround:
         self.known[node] = self.known[node].failed(error.message, state)
 
 
-def gathered(around: FakeAround, own: Fake | None = None) -> Gathered:
+def gathered(around: FakeAround, own: Fake | None = None) -> Gathered[pa.Table]:
     gather = Gather("here", own or Fake("here"), around, 8)  # type: ignore[arg-type]
     try:
         return gather.all(lambda _, answers: answers.sql(""))
@@ -260,7 +260,7 @@ def gathered(around: FakeAround, own: Fake | None = None) -> Gathered:
         gather.close()
 
 
-def who(found: Gathered) -> dict[str, str]:
+def who(found: Gathered[pa.Table]) -> dict[str, str]:
     return {name: table["who"][0].as_py() for name, table in found.tables.items()}
 
 

@@ -17,7 +17,7 @@ from fogline.fabric.choice import Route, to_follow
 from fogline.fabric.clients import Clients
 from fogline.fabric.copies import Copies
 from fogline.fabric.directory import Directory
-from fogline.fabric.errors import NodeAway
+from fogline.fabric.errors import NodeAway, NotThere
 from fogline.fabric.exchange import Exchange
 from fogline.fabric.feed_log import ChangeSource
 from fogline.fabric.gather import Gather
@@ -27,6 +27,15 @@ from fogline.fabric.own import StoreAnswers
 from fogline.fabric.restore import Restore
 from fogline.fabric.seen import CopyInfo, Seen, Told
 from fogline.fabric.sources import CopyChanges, NodeChanges, OwnChanges
+from fogline.fabric.space_pages import SpacePage
+from fogline.fabric.spaces import (
+    RowsWhole,
+    SpaceAnswers,
+    SpaceRange,
+    SpacesWhole,
+    listed,
+    together,
+)
 from fogline.model.question import Question
 from fogline.storage.changes import Changes
 from fogline.storage.errors import QueryLimit, StoreError
@@ -127,6 +136,24 @@ class Fabric:
         found = self._gather.all(lambda _, answers: answers.sql(text))
         self._check_rows(found.tables)
         return Whole(merge.stacked(found.tables), found.nodes)
+
+    def spaces(self, own: SpaceAnswers) -> SpacesWhole:
+        found = self._gather.all(lambda node, _: self._spaces_of(node, own).spaces(), copies=False)
+        return SpacesWhole(listed(found.tables), found.nodes)
+
+    def space_rows(self, question: SpaceRange, own: SpaceAnswers) -> RowsWhole:
+        def ask(node: str, _: Answers) -> SpacePage | NotThere:
+            try:
+                return self._spaces_of(node, own).space_rows(question)
+            except NotThere as error:
+                return error
+
+        found = self._gather.all(ask, copies=False)
+        pages = {n: p if isinstance(p, SpacePage) else None for n, p in found.tables.items()}
+        return together(pages, found.nodes, question)
+
+    def _spaces_of(self, node: str, own: SpaceAnswers) -> SpaceAnswers:
+        return own if node == self.site else self._clients.to(node, self._address(node))
 
     def _check_rows(self, answers: Mapping[str, pa.Table]) -> None:
         most = self._store.limits.query.rows
