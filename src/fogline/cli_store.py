@@ -173,14 +173,28 @@ def nodes(**options: Any) -> None:
     example="fogline query sql 'SELECT metric, count(*) FROM history GROUP BY metric'",
 )
 @click.argument("statement")
-@click.option("--everywhere", is_flag=True, help="At every site; each answers for itself.")
+@click.option(
+    "--everywhere", "scope", flag_value="all", help="Over the values of all sites together."
+)
+@click.option("--each", "scope", flag_value="each", help="At every site, each for itself.")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="M",
+    help="With --everywhere: bring only these here; M% is a prefix.",
+)
+@_from
+@_to
 @_where
 @as_json
-def sql(statement: str, everywhere: bool, **options: Any) -> None:
-    """One SELECT over history, latest and metadata of a site."""
+def sql(
+    statement: str, scope: str | None, start: str | None, end: str | None, **options: Any
+) -> None:
+    """One SELECT over history, latest and metadata of a site, or of all."""
     from fogline.commands import query
 
-    query.sql(query.Asked(**options), statement, everywhere)
+    query.sql(query.Asked(**options), statement, scope or "node", (start, end))
 
 
 @query.command(cls=Examples, example="fogline query spaces")

@@ -73,6 +73,11 @@ class Alone:
     def sql(self, text: str) -> Whole:
         return self._whole(self._own.sql(text))
 
+    def sql_together(self, text: str, values: Range) -> Whole:
+        found = self._own.range(values), self._own.latest(values.names)
+        history, latest = (with_node(table, SITE) for table in found)
+        return Whole(self._store.sql_over(text, history, latest), self._nodes)
+
     def spaces(self, own: SpaceAnswers) -> SpacesWhole:
         return SpacesWhole(listed({SITE: own.spaces()}), self._nodes)
 

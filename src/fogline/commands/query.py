@@ -162,9 +162,16 @@ def nodes(asked: Asked) -> None:
     tell_rows([flat(node) for node in told["nodes"]], asked.as_json)
 
 
-def sql(asked: Asked, statement: str, everywhere: bool) -> None:
-    scope = "all" if everywhere else "node"
-    told = asked.door().json("POST", "/v1/sql", [("scope", scope)], {"sql": statement})
+def sql(
+    asked: Asked, statement: str, scope: str, between: tuple[str | None, str | None] = (None, None)
+) -> None:
+    named = [*asked.parameters(), *_between(between)]
+    wanted = [pair for pair in named if pair[0] != "scope"]
+    if wanted and scope != "all":
+        raise UsageError(
+            "--metric, --from and --to are for --everywhere", "say it in the statement"
+        )
+    told = asked.door().json("POST", "/v1/sql", [*wanted, ("scope", scope)], {"sql": statement})
     tell_rows(told["rows"], asked.as_json)
     tell_nodes(told)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,14 @@ from fogline.fabric.spaces import (
 from fogline.model.question import Question
 from fogline.storage.changes import Changes
 from fogline.storage.errors import QueryLimit, StoreError
+from fogline.storage.sql import needs
 from fogline.storage.store import SiteStore, now_us
 
 SECOND_US = 1_000_000
 FRESH_US = 10 * SECOND_US
 """A copy here that is further behind does not keep up: its origin is followed instead."""
+SQL_PAGE = 100_000
+_BRING_LESS = "name metrics and a time (metric, from, to), or let each node count: scope=each"
 
 _say = logging.getLogger(__name__)
 
@@ -136,6 +140,32 @@ class Fabric:
         found = self._gather.all(lambda _, answers: answers.sql(text))
         self._check_rows(found.tables)
         return Whole(merge.stacked(found.tables), found.nodes)
+
+    def sql_together(self, text: str, values: Range) -> Whole:
+        past = self._brought(values) if needs(text, "history") else None
+        newest = None
+        if past is None or needs(text, "latest"):
+            newest = self.latest(values.names)
+        history = merge.joined({}, tables.ROWS) if past is None else past.table
+        latest = merge.joined({}, tables.LATEST) if newest is None else newest.table
+        told = past or newest
+        assert told is not None
+        return Whole(self._store.sql_over(text, history, latest), told.nodes)
+
+    def _brought(self, values: Range) -> Whole:
+        """All values of a range, page by page."""
+        most, found = self._store.limits.query.rows, 0
+        pages, places = [], dict[str, Place]()
+        while True:
+            question = replace(values, limit=min(SQL_PAGE, most), descending=False)
+            page = self.range(question, places)
+            pages.append(page.table)
+            found += len(page.table)
+            if found > most or (found == most and page.places is not None):
+                raise QueryLimit(f"more than {most} values would have to come here", _BRING_LESS)
+            if page.places is None:
+                return replace(page, table=pa.concat_tables(pages))
+            places = dict(page.places)
 
     def spaces(self, own: SpaceAnswers) -> SpacesWhole:
         found = self._gather.all(lambda node, _: self._spaces_of(node, own).spaces(), copies=False)

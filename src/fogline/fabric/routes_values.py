@@ -15,6 +15,7 @@ from fogline.fabric import times
 from fogline.fabric.address import (
     ALL,
     CURSOR,
+    EACH,
     ENTITY,
     FROM,
     HERE,
@@ -117,11 +118,20 @@ def post_sql(node: Node, ask: Ask) -> Response:
     text = json_object(ask.body, frozenset({"sql"})).get("sql")
     if not isinstance(text, str):
         raise BadQuery('the body has no text "sql"')
-    if ask.values["scope"] == ALL:
-        _no_copy(ask)
+    scope = ask.values["scope"]
+    names = ("metric", "entity", "node", "from", "to")
+    given = [name for name in names if ask.values[name] is not None]
+    if scope != ALL and given:
+        raise BadQuery(f"{given[0]} is for scope=all", "say it in the statement")
+    if scope == HERE:
+        return _rows(ask, one_node(node, ask)[1].sql(text), {})
+    _no_copy(ask)
+    if scope == ALL:
+        values = Range(_names(ask), ask.values["from"], ask.values["to"])
+        whole = node.fabric.sql_together(text, values)
+    else:
         whole = node.fabric.sql(text)
-        return _rows(ask, whole.table, told_nodes(whole.nodes))
-    return _rows(ask, one_node(node, ask)[1].sql(text), {})
+    return _rows(ask, whole.table, told_nodes(whole.nodes))
 
 
 def get_changes(node: Node, ask: Ask) -> Response:
@@ -232,7 +242,10 @@ _AFTER = Parameter(
 _WHOLE = Parameter(
     "whole", "Of a copy: up to where nothing is missing", one_of("whole", "true", "false"), "false"
 )
-_SQL_SCOPE = Parameter("scope", "This node, or all of them", one_of("scope", ALL, HERE), HERE)
+_SQL_SCOPE = Parameter(
+    *("scope", "This node, the values of all of them together, or each of them for itself"),
+    *(one_of("scope", ALL, EACH, HERE), HERE),
+)
 _WHERE = (SCOPE, OF, STALE)
 
 ROUTES = (
@@ -258,7 +271,7 @@ ROUTES = (
     ),
     Address(
         *("POST", "/v1/sql", post_sql, "One SELECT over history, latest, metadata", "read:sql"),
-        *((_SQL_SCOPE, OF), (JSON_TYPE,)),
+        *((_SQL_SCOPE, OF, METRIC, ENTITY, NODE, FROM, TO), (JSON_TYPE,)),
     ),
     Address(
         *("GET", "/v1/changes", get_changes, "Own values as they came; Arrow only", "read:values"),

@@ -247,6 +247,11 @@ class SiteStore:
             tables = Tables(paths, view.recent, self._latest.find(), self.metadata.table())
             return self._sql.run(text, tables, chosen)
 
+    def sql_over(self, text: str, history: pa.Table, latest: pa.Table) -> pa.Table:
+        """The same over other values than its own, those of several nodes for example."""
+        tables = Tables([], history, latest, self.metadata.table())
+        return self._sql.run(text, tables, self.limits.query)
+
     def flush(self) -> int:
         """Writes what waits; returns how many values. Positions of logs are committed with it."""
         return self._history.flush(self.limits.file_bytes) if self._history.has_news else 0
