@@ -30,6 +30,9 @@ _stale = click.option(
 )
 _from = click.option("--from", "start", metavar="TIME", help="ISO 8601, or back from now: -15m.")
 _to = click.option("--to", "end", metavar="TIME", help="Up to, not including.")
+_limit = click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True)
+_newest = click.option("--newest", is_flag=True, help="The newest first.")
+_arrow = click.option("--arrow", type=_file, metavar="FILE", help="Write an Arrow file instead.")
 
 
 def _where(command: Command) -> Command:
@@ -55,7 +58,7 @@ class _Questions(click.Group):
 
 @click.group(cls=_Questions)
 def query() -> None:
-    """Ask what all sites have stored: latest values, history, aggregates, SQL.
+    """Ask what all sites have stored: latest values, history, aggregates, spaces, SQL.
 
     A metric or insight instead of a command asks for its range. Without --url the site that runs on
     this machine is asked, and answers for all sites; those that cannot be reached are named. Names
@@ -93,9 +96,9 @@ def latest(**options: Any) -> None:
 @_node
 @_from
 @_to
-@click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True)
-@click.option("--newest", is_flag=True, help="The newest first.")
-@click.option("--arrow", type=_file, metavar="FILE", help="Write an Arrow file instead.")
+@_limit
+@_newest
+@_arrow
 @_here
 @_stale
 @_where
@@ -170,14 +173,68 @@ def nodes(**options: Any) -> None:
     example="fogline query sql 'SELECT metric, count(*) FROM history GROUP BY metric'",
 )
 @click.argument("statement")
-@click.option("--everywhere", is_flag=True, help="At every site; each answers for itself.")
+@click.option(
+    "--everywhere", "scope", flag_value="all", help="Over the values of all sites together."
+)
+@click.option("--each", "scope", flag_value="each", help="At every site, each for itself.")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="M",
+    help="With --everywhere: bring only these here; M% is a prefix.",
+)
+@_from
+@_to
 @_where
 @as_json
-def sql(statement: str, everywhere: bool, **options: Any) -> None:
-    """One SELECT over history, latest and metadata of a site."""
+def sql(
+    statement: str, scope: str | None, start: str | None, end: str | None, **options: Any
+) -> None:
+    """One SELECT over history, latest and metadata of a site, or of all."""
     from fogline.commands import query
 
-    query.sql(query.Asked(**options), statement, everywhere)
+    query.sql(query.Asked(**options), statement, scope or "node", (start, end))
+
+
+@query.command(cls=Examples, example="fogline query spaces")
+@_here
+@_where
+@as_json
+def spaces(**options: Any) -> None:
+    """Which spaces of applications there are, their columns, and where they are."""
+    from fogline.commands import query
+
+    query.spaces(query.Asked(**options))
+
+
+@query.command(cls=Examples, example="fogline query space orders --key a-17 --from -1h")
+@click.argument("name")
+@click.option(
+    "--key", multiple=True, metavar="K", help="Only rows of this key; once for each column of it."
+)
+@_from
+@_to
+@_limit
+@_newest
+@_arrow
+@_here
+@_where
+@as_json
+def space(
+    name: str,
+    key: tuple[str, ...],
+    start: str | None,
+    end: str | None,
+    limit: int,
+    newest: bool,
+    arrow: Path | None,
+    **options: Any,
+) -> None:
+    """Rows of a space, of all sites that have it, in the order of their times."""
+    from fogline.commands import query
+
+    query.space(query.Asked(**options), name, key, (start, end), limit, newest, arrow)
 
 
 @query.command(cls=Examples, example="fogline query put door 1 --entity room-7")

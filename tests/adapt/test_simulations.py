@@ -89,6 +89,33 @@ def test_in_the_document_s_cluster_bad_nodes_are_found_and_data_survives() -> No
     assert copied.survived > alone.survived
 
 
+CLEARLY_BAD = 0.002
+"""Ten failures in 5,000 steps on average. Below that chance alone decides who fails most."""
+
+
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_rates_that_nobody_picked(seed: int) -> None:
+    """As large as the document's cluster, with Zipf rates as they come from the first ten seeds.
+
+    The bounds hold for any draw, not for the average one: a clearly bad node is found, and no
+    cluster is worse off with copies. Of the seeds up to 30 none is outside them.
+    """
+    scenario = Scenario(tuple(zipf_rates(50, seed)), disk_loss=0.2, follow=True)
+    copied = sim_stability.simulate(scenario, seed)
+    alone = sim_stability.simulate(replace(scenario, replicate=False), seed)
+    bad = [node for node, rate in enumerate(scenario.rates) if rate >= CLEARLY_BAD]
+    later = copied.scores[len(copied.scores) // 10 :]
+    if bad:
+        first = [sorted(range(50), key=lambda n: -row[n])[:3] for row in later]
+        assert sum(0 in order for order in first) > 0.75 * len(later)
+        assert copied.reachable(bad) > 0.6
+    assert all(copied.chosen[node] > 0 for node in bad)
+    assert copied.histories == alone.histories
+    assert alone.reachable() == 0 < 0.35 < copied.reachable()
+    assert 0.75 < alone.survived < copied.survived
+    assert copied.survived > 0.9
+
+
 @pytest.fixture(scope="module")
 def gains() -> dict[int, Gains]:
     return {r: sim_queries.simulate(Case(25, r), runs=60, seed=5) for r in (3, 20)}

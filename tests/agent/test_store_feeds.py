@@ -16,7 +16,7 @@ from fogline.agent.store_feeds import feeds, topics
 from fogline.errors import UsageError
 from fogline.fabric.fed_log import FedLog
 from fogline.log import SiteLog
-from fogline.model.jobs import FIRST, SECOND, Assignment, Query
+from fogline.model.jobs import FIRST, SECOND, Assignment, Code, Place, Query, Steps
 from fogline.storage.store import SiteStore
 from fogline.storage.values import Value
 from tests.storage.kit import START, everything
@@ -207,3 +207,78 @@ def test_a_topic_that_cannot_be_kept_is_told_at_the_start(
     path.write_text(f"site: north\nstore: {{topics: [{topic}]}}\n", encoding="utf-8")
     with pytest.raises(UsageError, match=why):
         read_config(path)
+
+
+# ── the user's own code ──────────────────────────────────────────────────────────────────────────
+
+JSON_INPUT = {"format": "json", "time": "t", "entity": "room", "schema": "room string, x double"}
+
+
+def code(*topics: str, made: tuple[str, ...] = (), given: dict[str, str] | None = None) -> AgentJob:
+    reads = tuple(Place(topic) for topic in topics)
+    work = Code("m:f", "1", "m.py")
+    told = Assignment("mine", "p", work, reads, input=given or {}, made=made)
+    return make_job(told, settings.load())
+
+
+def test_what_code_reads_and_computes() -> None:
+    found = {feed["log"]: feed for feed in feeds([code("rooms/#", given=JSON_INPUT)], QUIET)}
+    assert set(found) == {"rooms/#", "out/mine"}
+    rooms = found["rooms/#"]
+    assert (rooms["kind"], rooms["format"]) == ("readings", "json")
+    assert (rooms["time"], rooms["entity"], rooms["header"]) == ("t", "room", None)
+    assert found["out/mine"] == {
+        **{"log": "out/mine", "kind": "results", "job": "mine"},
+        **{"entity": "room", "time": "t"},
+    }
+    (line,) = feeds([code("l", given={"format": "csv", "header": "t, x"})], NO_RESULTS)
+    assert (line["format"], line["header"]) == ("csv", ["t", "x"])
+    (raw,) = feeds([code("l")], NO_RESULTS)
+    assert raw["format"] == "json"
+
+
+NO_RESULTS = StoreConfig(metrics=False, insights=False)
+
+
+def test_what_other_jobs_compute_is_kept_where_they_run() -> None:
+    assert feeds([code("mid", made=("mid",))], NO_RESULTS) == []
+    (feed,) = feeds([code("plant/#", made=("plant/mean",))], NO_RESULTS)
+    assert feed["except"] == ["plant/mean"]
+    mine = StoreConfig(metrics=False, insights=False, topics=(StoredTopic("plant/a"),))
+    found = {feed["log"]: feed for feed in feeds([code("plant/#", made=("plant/mean",))], mine)}
+    assert found["plant/#"]["except"] == ["plant/mean", "plant/a"]
+
+
+def test_jobs_that_only_pass_on_have_no_results() -> None:
+    passing = make_job(Assignment("g", "p", Steps(()), (Place("t"),)), settings.load())
+    assert feeds([passing], QUIET) == []
+
+
+def test_results_of_code_come_into_the_store(tmp_path: Path) -> None:
+    logs, at = SiteLog(tmp_path / "log", min_free_bytes=0), "2026-01-01T00:00:0%d.000Z"
+    records: list[object] = [
+        {"room": "a", "mean": 1.5, "ok": True, "time": at % 1},
+        {"mean": 2, "road": "r", "lane": "l", "window": {"start": at % 0, "end": at % 2}},
+        {"note": "only a text", "t": at % 3},
+        {"room": "b", "nothing": None, "list": [1]},
+        {"room": "a", "mean": 1, "time": "soon"},
+    ]
+    with logs.writer("out/mine") as writer:
+        payloads = [json.dumps(record).encode() for record in records]
+        writer.append([("out/mine", payload) for payload in (*payloads, b"\xff raw")])
+        writer.commit()
+    (feed,) = [f for f in feeds([code("rooms/#", given=JSON_INPUT)], QUIET) if "job" in f]
+    with SiteStore(tmp_path / "store") as store:
+        fed = FedLog(store, logs, json.loads(json.dumps(feed)))
+        assert fed.turn(0.0) == 6
+        told = fed.told
+        fed.close()
+        assert told["state"] == "running"
+        assert told["rejected"] == {"no value": 1, "no time": 1, "not json": 1}
+        keys = {"road": "r", "lane": "l"}
+        assert sorted(everything(store), key=lambda value: (value.time, value.metric)) == [
+            Value("mine.mean", "a", START + 1_000_000, 1.5),
+            Value("mine.ok", "a", START + 1_000_000, 1.0),
+            Value("mine.mean", "road=r,lane=l", START + 2_000_000, 2.0, keys),
+            Value("mine.note", "mine", START + 3_000_000, "only a text"),
+        ]

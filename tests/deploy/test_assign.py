@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fogline.deploy.assign import assignments
-from fogline.model.jobs import Code, Job, Pipeline, Place, Route, Steps
+from fogline.model.jobs import Assignment, Code, Job, Pipeline, Place, Route, Steps
 from tests.deploy.kit import SITES, gateway, site, topology
 
 WORK = Code("m:f", "1", "m.py")
@@ -93,3 +95,19 @@ def test_a_node_that_was_never_seen_is_waited_for() -> None:
     told = assignments([Pipeline("p", (sender,))], known)["s"][1]
     assert told.routes == (Route("publish", "t", "mqtt://10.0.0.9:1883"),)
     assert not told.routes[0].waits
+
+
+def test_what_jobs_compute_is_told_to_code_that_reads_it() -> None:
+    """So that it is stored once; what a gateway passes on is stored by its reader."""
+    reader = job("r", "a", Place("#", "a"))
+    passing = Job("g", "a", Steps(()), (Place("x", "a"),), (Place("passed", "a"),))
+    told = assignments([Pipeline("p", (WRITER, reader)), Pipeline("q", (passing,))], SITES)
+    assert {name: assignment.made for name, (_, assignment) in told.items()} == {
+        "w": (),
+        "r": ("t",),
+        "g": (),
+    }
+    assert "made" not in told["w"][1].as_json()
+    again = Assignment.from_json(told["r"][1].as_json())
+    assert again.made == ("t",)
+    assert again.run == told["r"][1].run == replace(again, made=()).run

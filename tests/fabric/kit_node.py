@@ -27,6 +27,7 @@ from fogline.fabric.rest import make_app
 from fogline.fabric.routes_values import with_node
 from fogline.fabric.server import Server
 from fogline.fabric.space_keys import SpaceKeys
+from fogline.fabric.spaces import RowsWhole, SpaceAnswers, SpaceRange, SpacesWhole, listed
 from fogline.fabric.tokens_file import Callers, own_token
 from fogline.model.question import Question
 from fogline.storage.changes import Changes
@@ -71,6 +72,17 @@ class Alone:
 
     def sql(self, text: str) -> Whole:
         return self._whole(self._own.sql(text))
+
+    def sql_together(self, text: str, values: Range) -> Whole:
+        found = self._own.range(values), self._own.latest(values.names)
+        history, latest = (with_node(table, SITE) for table in found)
+        return Whole(self._store.sql_over(text, history, latest), self._nodes)
+
+    def spaces(self, own: SpaceAnswers) -> SpacesWhole:
+        return SpacesWhole(listed({SITE: own.spaces()}), self._nodes)
+
+    def space_rows(self, question: SpaceRange, own: SpaceAnswers) -> RowsWhole:
+        return RowsWhole(own.space_rows(question), self._nodes)
 
     def nodes(self) -> Sequence[Mapping[str, Any]]:
         return [{"node": SITE, "state": ANSWERED}, {"node": "south", "state": AWAY}]

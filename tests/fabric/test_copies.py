@@ -453,7 +453,7 @@ def test_a_holder_that_keeps_less_says_from_when_on_it_is_complete(tmp_path: Pat
         north.stop()
         until(lambda: quiet(south), "what came last is in its place")
         count, answer = counted(south)
-        assert count < 20_000
+        assert 0 < count < 20_000, "the newest are there, however large the flushes were"
         assert (answer.state, answer.partial) == ("copy", True)
         assert answer.since is not None
         count, later = counted(south, answer.since)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fogline.fabric import fabric as fabric_module
 from fogline.fabric import merge, tables
 from fogline.fabric.asking import (
     ANSWERED,
@@ -31,10 +32,13 @@ from fogline.fabric.errors import NodeAway, NodeRefused
 from fogline.fabric.gather import Gather, Gathered
 from fogline.fabric.seen import CopyInfo, Seen, Told
 from fogline.storage.errors import BadQuery, QueryLimit, StoreError
+from fogline.storage.limits import QueryLimits
+from fogline.storage.sql import needs
 from fogline.storage.values import Value, to_values
-from tests.fabric.kit_nodes import START, RunningNode, numbers, pages, running, some_values
+from tests.fabric.kit_nodes import SMALL, START, RunningNode, numbers, pages, running, some_values
 
 ID = "1" * 32
+SITES = ("north", "south", "west")
 
 
 # ── merging ──────────────────────────────────────────────────────────────────────────────────────
@@ -252,7 +256,7 @@ class FakeAround:
         self.known[node] = self.known[node].failed(error.message, state)
 
 
-def gathered(around: FakeAround, own: Fake | None = None) -> Gathered:
+def gathered(around: FakeAround, own: Fake | None = None) -> Gathered[pa.Table]:
     gather = Gather("here", own or Fake("here"), around, 8)  # type: ignore[arg-type]
     try:
         return gather.all(lambda _, answers: answers.sql(""))
@@ -260,7 +264,7 @@ def gathered(around: FakeAround, own: Fake | None = None) -> Gathered:
         gather.close()
 
 
-def who(found: Gathered) -> dict[str, str]:
+def who(found: Gathered[pa.Table]) -> dict[str, str]:
     return {name: table["who"][0].as_py() for name, table in found.tables.items()}
 
 
@@ -450,6 +454,65 @@ def test_sql_of_all_nodes_says_whose_rows_they_are(tmp_path: Path) -> None:
         for wrong in ("DROP TABLE history", "SELECT 1 AS node", "SELECT * FROM nowhere"):
             with pytest.raises(BadQuery):
                 south.fabric.sql(wrong)
+
+
+def test_sql_over_all_nodes_together(tmp_path: Path) -> None:
+    """One statement over what is stored anywhere, whoever is asked; who is away is named."""
+    with running(tmp_path, *SITES) as nodes:
+        for place, node in enumerate(nodes):
+            node.put(some_values(100, first=100 * place))
+        statements = {
+            "SELECT count(*) AS n, sum(value) AS s FROM history": [{"n": 300, "s": 44_850.0}],
+            "SELECT count(DISTINCT node) AS nodes FROM latest": [{"nodes": 3}],
+            "SELECT max(h.value) AS v FROM history h JOIN latest l USING (node, metric, entity)": [
+                {"v": 299.0}
+            ],
+        }
+        for text, wanted in statements.items():
+            for node in nodes[:2]:
+                whole = node.fabric.sql_together(text, Range(Names(("cpu%",))))
+                assert whole.table.to_pylist() == wanted
+                assert [answer.state for answer in whole.nodes] == ["answered"] * 3
+        north, _, west = nodes
+        text, cpu = "SELECT count(*) AS n FROM history", Names(("cpu%",))
+        for wrong in ("DROP TABLE history", "SELECT * FROM nowhere", "SELECT value FROM"):
+            with pytest.raises(BadQuery):
+                north.fabric.sql_together(wrong, Range(cpu))
+        west.stop()
+        whole = north.fabric.sql_together(text, Range(cpu))
+        assert whole.table.to_pylist() == [{"n": 200}]
+        states = {answer.node: answer.state for answer in whole.nodes}
+        assert states == {"north": "answered", "south": "answered", "west": "away"}
+
+
+def test_sql_together_brings_no_more_than_a_query_may_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fabric_module, "SQL_PAGE", 40)
+    few = replace(SMALL, query=QueryLimits(rows=250))
+    with running(tmp_path, "north", "south", limits={"north": few, "south": few}) as (north, south):
+        north.put(some_values(200))
+        south.put(some_values(200, first=200))
+        text, cpu = "SELECT count(*) AS n, sum(value) AS s FROM history", Names(("cpu%",))
+        with pytest.raises(QueryLimit, match="more than 250 values") as caught:
+            north.fabric.sql_together(text, Range(cpu))
+        assert "from, to" in caught.value.hint
+        early = north.fabric.sql_together(text, Range(cpu, end=START + 249_000))
+        assert early.table.to_pylist() == [{"n": 249, "s": 249 * 124.0}]
+
+
+@pytest.mark.parametrize(
+    ("text", "view", "read"),
+    [
+        ("SELECT 1", "history", False),
+        ("select * from HISTORY", "history", True),
+        ('SELECT * FROM main."history"', "history", True),
+        ("SELECT prehistory FROM latest", "history", False),
+        ("SELECT * FROM query_table('his' || 'tory')", "history", True),
+    ],
+)
+def test_what_a_statement_may_need(text: str, view: str, read: bool) -> None:
+    assert needs(text, view) is read
 
 
 def test_texts_and_special_numbers_travel(tmp_path: Path) -> None:

@@ -69,3 +69,15 @@ def test_a_metric_without_a_command_is_a_range(ask: Ask) -> None:
 def test_options_that_belong_to_no_command(fogline: Ask) -> None:
     told = fogline("query", "--nonsense")
     assert told.code == 2
+
+
+def test_sql_here_everywhere_and_at_each(ask: Ask) -> None:
+    text = "SELECT count(*) AS n FROM history WHERE metric = 'speed'"
+    assert json.loads(ask("sql", text, "--json").out) == {"n": 5}
+    told = ask("sql", text, "--everywhere", "--metric", "speed", "--from", "2026-01-01", "--json")
+    assert (told.code, json.loads(told.out)) == (0, {"n": 5})
+    assert "south: away" in told.err
+    assert json.loads(ask("sql", text, "--each", "--json").out) == {"node": "north", "n": 5}
+    told = ask("sql", text, "--from", "-1h")
+    assert (told.code, told.out) == (2, "")
+    assert "--everywhere" in told.err

@@ -172,7 +172,11 @@ def test_sql(node: Served, client: httpx.Client) -> None:
     reply = client.post("/v1/sql", json={"sql": "SELECT count(*) AS n FROM history"})
     assert reply.json() == {"rows": [{"n": 10}], "columns": ["n"]}
     reply = client.post("/v1/sql?scope=all", json={"sql": "SELECT count(*) AS n FROM history"})
+    assert (reply.json()["rows"], len(reply.json()["nodes"])) == ([{"n": 10}], 2)
+    reply = client.post("/v1/sql?scope=each", json={"sql": "SELECT count(*) AS n FROM history"})
     assert reply.json()["rows"] == [{"node": SITE, "n": 10}]
+    for wrong in ("metric=cpu", "scope=each&from=0", "scope=all&of=south", "scope=here"):
+        refused(client.post(f"/v1/sql?{wrong}", json={"sql": "SELECT 1"}), 400)
     hostile = ["DROP TABLE history", "SELECT * FROM read_csv('/etc/passwd')", "PRAGMA version",
                "SELECT 1; SELECT 2", "COPY (SELECT 1) TO '/tmp/x'", "", "SELECT '\0'"]  # fmt: skip
     for text in hostile:
@@ -309,7 +313,7 @@ def test_spaces_with_a_key_of_their_own(node: Served, client: httpx.Client) -> N
 )  # fmt: skip
 def test_spaces_that_cannot_be(asked: httpx.Client, body: dict[str, Any]) -> None:
     refused(asked.put("/v1/spaces/bad", json=body), 400)
-    assert asked.get("/v1/spaces").json() == {"spaces": []}
+    assert asked.get("/v1/spaces").json()["spaces"] == []
 
 
 def test_keys_of_spaces_survive_a_restart(tmp_path: Path) -> None:

@@ -47,16 +47,16 @@ def _connected(url: str) -> Broker:
 class Publisher(threading.Thread):
     """Publishes in the background; `join` and then see `error`."""
 
-    def __init__(self, world: World, site: str, numbers: Iterable[int]) -> None:
+    def __init__(self, world: World, site: str, numbers: Iterable[int], entity: str = "m") -> None:
         super().__init__(daemon=True)
         self.error: Exception | None = None
-        self._arguments = world, site, list(numbers)
+        self._arguments = world, site, list(numbers), entity
 
     def run(self) -> None:
         try:
-            world, site, numbers = self._arguments
+            world, site, numbers, entity = self._arguments
             for first in range(0, len(numbers), 100):
-                publish(world, site, numbers[first : first + 100])
+                publish(world, site, numbers[first : first + 100], entity)
         except Exception as error:
             self.error = error
 

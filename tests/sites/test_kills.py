@@ -4,6 +4,7 @@ record is lost or doubled."""
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 
 import psutil
@@ -13,6 +14,7 @@ import yaml
 from fogline.demo.world import World
 from fogline.errors import FoglineError
 from tests.agent.kit import kill_pid
+from tests.fabric_sites.kit import ask
 from tests.sites.kit import PASS, Device, log_of, numbers, observed, upload
 
 Jobs = tuple[tuple[str, str, str, str, str], ...]
@@ -71,6 +73,7 @@ def _listening(port: int) -> bool:
 
 @pytest.mark.parametrize("kill", [kill_coordinator, kill_control_broker, kill_agent])
 def test_it_becomes_as_wanted(world: World, kill: Callable[[World], None]) -> None:
+    since = time.time_ns() // 1000
     upload(world, "k.py", PASS)
     world.client.put_pipeline("kills", composed(world, CHAIN), "yaml")
     kill(world)
@@ -87,10 +90,23 @@ def test_it_becomes_as_wanted(world: World, kill: Callable[[World], None]) -> No
     sent = device.stop()
     world.wait(lambda: len(log_of(world, "d", "out/K3")) >= sent, 120, "all records at the end")
     assert numbers(log_of(world, "d", "out/K3"), "a-K-in") == list(range(sent))
+    for metric, entity, site in (("n", "K-in", "a"), ("K3.n", "a-K-in", "d")):
+        there = {site: sent}
+        world.wait(lambda: stored(world, metric, entity, since) == there, 120, f"all of {metric}")  # noqa: B023
     _delete(world)
     kill(world)
     ours = {"K1", "K2", "K2b", "K3"}
     world.wait(lambda: world.is_up() and not ours & observed(world), 180, "an end of all jobs")
+
+
+def stored(world: World, metric: str, entity: str, since: int) -> dict[str, int]:
+    """How many values of a metric the stores of each site have, as another site tells."""
+    asked = {"metric": metric, "entity": entity, "from": str(since), "bucket": "1000000h"}
+    try:
+        told = ask(world, "b", "/v1/aggregate", function="count", **asked)
+    except FoglineError:
+        return {}
+    return {row["node"]: row["count"] for row in told["rows"]}
 
 
 def _delete(world: World) -> None:

@@ -6,6 +6,8 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,7 +21,7 @@ from fogline.storage.manifest import DataFile, Manifest
 from fogline.storage.store import SiteStore
 from fogline.storage.upkeep import Upkeep, to_evict, to_merge
 from fogline.storage.values import Value
-from tests.storage.kit import SMALL, START, Clock, ingest, numbers
+from tests.storage.kit import SMALL, START, Clock, everything, ingest, numbers
 
 FILES = st.lists(st.tuples(st.integers(1, 3_000), st.integers(1, 10**9)), max_size=40)
 
@@ -70,6 +72,43 @@ def test_merging_comes_to_an_end_and_leaves_few_files(
 def test_a_merge_does_not_span_what_is_evicted_at_different_times() -> None:
     limits = StoreLimits(age_us=24 * 2 * HOUR_US, merge_files=2)
     assert len(to_merge(some([(10, 10)] * 9), limits)) == 2
+
+
+def test_much_that_waited_does_not_go_all_at_once(tmp_path: Path) -> None:
+    """Eviction takes whole files, so none may be larger than what is left of the room."""
+    limits, chance = StoreLimits(disk_bytes=60_000, merge_files=3), Random(7)
+    with SiteStore(tmp_path, limits=limits) as store:
+        ingest(store, [Value("a", "e", i, chance.random()) for i in range(20_000)])
+        assert store.flush() == 20_000
+        for _ in range(5):
+            store.maintain()
+        times = [value.time for value in everything(store)]
+        assert times == list(range(20_000 - len(times), 20_000)), "the newest, and all of them"
+        assert len(times) >= 2_000
+        assert 30_000 <= store.state().disk_bytes <= 60_000
+    with SiteStore(tmp_path, limits=limits) as store:
+        assert [value.time for value in everything(store)] == times
+
+
+def test_a_flush_of_several_files_that_fails_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits, write = StoreLimits(disk_bytes=60_000), data_files.write
+    with SiteStore(tmp_path, limits=limits) as store:
+        ingest(store, [Value("a", "e", i, float(i)) for i in range(5_000)])
+
+        def full(path: Path, *rest: Any) -> DataFile:
+            if len(list(path.parent.iterdir())) >= 2:
+                raise OSError(28, "no space")
+            return write(path, *rest)
+
+        monkeypatch.setattr(data_files, "write", full)
+        with pytest.raises(StoreFull):
+            store.flush()
+        assert list((tmp_path / "data").iterdir()) == []
+        monkeypatch.undo()
+        assert store.flush() == 5_000
+        assert numbers(store) == list(range(5_000))
 
 
 def test_old_values_go_and_their_latest_too(tmp_path: Path) -> None:

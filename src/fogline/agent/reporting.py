@@ -46,6 +46,10 @@ class Reporter:
         port = self._server.server_port if self._server else 0
         return f"http://127.0.0.1:{port}"
 
+    def broker_metrics(self) -> dict[str, Any] | None:
+        """What the broker told about itself; None as long as it has told nothing."""
+        return metrics.broker_metrics(self._site.config.site, dict(self._seen))
+
     def start(self) -> None:
         port = self._site.config.http_port
         self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self._site))
@@ -82,7 +86,7 @@ class Reporter:
 
     def _messages(self) -> list[Message]:
         name = self._site.config.site
-        broker = metrics.broker_metrics(name, self._seen)
+        broker = self.broker_metrics()
         records: list[tuple[str, Any]] = [
             (metrics.NODE, metrics.node_metrics(name, self._site.folder)),
             *((metrics.JOB, r) for r in metrics.job_metrics(name, self._site.status())),

@@ -19,7 +19,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fogline.agent import metrics
 from fogline.agent.children import Child
 from fogline.agent.config import NOW, SiteConfig
 from fogline.agent.jobs import job_folder
@@ -238,7 +237,7 @@ class Site:
             }
             for child in self._children
         }
-        measured = metrics.broker_metrics(self.config.site, self._reporter._seen) or {}
+        measured = self._reporter.broker_metrics() or {}
         parts["broker"] = self.broker.status() | {"metrics": measured}
         parts.setdefault("engine", _no_engine(self._told.revision))
         healthy = all(part["state"] == "running" for part in parts.values())

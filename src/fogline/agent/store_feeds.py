@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from fogline.agent import metrics
-from fogline.agent.jobs import AgentJob
+from fogline.agent.jobs import AgentJob, read_log
 from fogline.agent.store_config import StoreConfig, StoredTopic
 from fogline.broker.topics import overlap, split_share
-from fogline.model.jobs import FIRST
-from fogline.model.sites import insight_log, stream_log
+from fogline.model.jobs import FIRST, Code
+from fogline.model.sites import insight_log, out_log, stream_log
 from fogline.model.streams import INSIGHT
 
 OWN = (
@@ -41,7 +41,7 @@ def _each_once(found: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             broker, pattern = feed.pop("broker"), split_share(feed.pop("pattern"))[1]
             earlier = before.setdefault(broker, [])
             if common := [other for other in earlier if overlap(other, pattern)]:
-                feed["except"] = common
+                feed["except"] = [*feed.get("except", ()), *common]
             earlier.append(pattern)
         yield feed
 
@@ -70,8 +70,37 @@ def _all(jobs: list[AgentJob], config: StoreConfig) -> Iterator[dict[str, Any]]:
             for emit in job.loaded.plan.emits:
                 if not emit.hidden:
                     yield {"log": insight_log(job.name, emit.name), "kind": "insights"}
+        code = job.assignment.work if isinstance(job.assignment.work, Code) else None
+        if config.insights and code is not None:
+            yield _results(job)
         if config.readings:
-            yield from _readings(job)
+            yield from _readings(job) if code is None else _code_readings(job)
+
+
+def _results(job: AgentJob) -> dict[str, Any]:
+    """What code computes: whatever its records turn out to hold."""
+    names = {key: job.assignment.input.get(key) for key in ("entity", "time")}
+    return {"log": out_log(job.name), "kind": "results", "job": job.name, **names}
+
+
+def _code_readings(job: AgentJob) -> Iterator[dict[str, Any]]:
+    """What code reads, as its `input` says, else json. What other jobs compute is kept there."""
+    told = job.assignment.input
+    header = [name.strip() for name in told["header"].split(",")] if "header" in told else None
+    for place in job.places():
+        taken = [topic for topic in job.assignment.made if overlap(place.topic, topic)]
+        if place.topic in taken:
+            continue
+        feed = {
+            "log": read_log(place),
+            "kind": "readings",
+            "pattern": place.topic,
+            "broker": place.broker,
+            "format": told.get("format") or "json",
+            **{key: told.get(key) for key in ("entity", "time", "metric", "value")},
+            "header": header,
+        }
+        yield feed | ({"except": taken} if taken else {})
 
 
 def _readings(job: AgentJob) -> Iterator[dict[str, Any]]:

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-import pyarrow as pa
-from rich.console import Console
-from rich.table import Table
 
+from fogline.commands.telling import flat, tell_nodes, tell_rows, tell_values, write_arrow
 from fogline.errors import DataError, UsageError
 from fogline.fabric import times
-from fogline.fabric.http import Door, Patience
+from fogline.fabric.http import Door, Patience, part
 from fogline.fabric.local import find_site
+from fogline.fabric.spaces import MOST_ROWS
 from fogline.fabric.tokens_file import add_token as make_token
 from fogline.fabric.tokens_file import list_tokens as known_tokens
 from fogline.fabric.tokens_file import remove_token as drop_token
 from fogline.storage.errors import BadQuery
 
 PAGE = 100_000
-_SHOWN = {"answered": "", "copy": "from a copy", "away": "away", "refused": "refused"}
-"""Other states are told as they are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +55,15 @@ class Asked:
             *(("metric", metric) for metric in self.metrics),
             *(("entity", entity) for entity in self.entities),
             *(("node", node) for node in self.nodes),
-            ("scope", "node" if self.here else "all"),
+            _scope(self),
             *([("stale", self.stale)] if self.stale else []),
         ]
 
 
 def latest(asked: Asked) -> None:
     told = asked.door().json("GET", "/v1/latest", asked.parameters())
-    _tell_values(told["values"], asked)
-    _tell_nodes(told)
+    tell_values(told["values"], asked.as_json)
+    tell_nodes(told)
 
 
 def values(
@@ -77,30 +73,64 @@ def values(
     newest: bool,
     arrow: Path | None,
 ) -> None:
+    wanted = [*asked.parameters(), *_between(between), _order(newest)]
+    _pages(asked, "/v1/range", wanted, limit, ("values", tell_values), arrow)
+
+
+def spaces(asked: Asked) -> None:
+    told = asked.door().json("GET", "/v1/spaces", [_scope(asked)])
+    found = told["spaces"]
+    tell_rows(found if asked.as_json else [flat(one) for one in found], asked.as_json)
+    tell_nodes(told)
+
+
+def space(
+    asked: Asked,
+    name: str,
+    key: Sequence[str],
+    between: tuple[str | None, str | None],
+    limit: int,
+    newest: bool,
+    arrow: Path | None,
+) -> None:
+    """The rows of a space."""
+    wanted = [_scope(asked), *(("key", one) for one in key), *_between(between), _order(newest)]
+    path = f"/v1/spaces/{part(name)}/rows"
+    _pages(asked, path, wanted, limit, ("rows", tell_rows), arrow, MOST_ROWS)
+
+
+def _pages(
+    asked: Asked,
+    path: str,
+    wanted: Sequence[tuple[str, str | int | float]],
+    limit: int,
+    shown: tuple[str, Callable[[Sequence[Mapping[str, Any]], bool], None]],
+    arrow: Path | None,
+    page_rows: int = PAGE,
+) -> None:
     """Page after page, until there are no more or enough."""
-    door, wanted = asked.door(), [*asked.parameters(), *_between(between)]
-    wanted.append(("order", "desc" if newest else "asc"))
+    door, (name, tell) = asked.door(), shown
     told: dict[str, Any] = {}
     cursor, left = None, limit
     tables = []
     while left > 0:
-        page = [*wanted, ("limit", min(left, PAGE)), *([("cursor", cursor)] if cursor else [])]
+        page = [*wanted, ("limit", min(left, page_rows)), *([("cursor", cursor)] if cursor else [])]
         if arrow is not None:
-            table, told = door.arrow("GET", "/v1/range", page)
+            table, told = door.arrow("GET", path, page)
             tables.append(table)
             left -= len(table)
         else:
-            told = door.json("GET", "/v1/range", page)
-            _tell_values(told["values"], asked)
-            left -= len(told["values"])
+            told = door.json("GET", path, page)
+            tell(told[name], asked.as_json)
+            left -= len(told[name])
         cursor = told.get("next")
         if cursor is None:
             break
     if arrow is not None:
-        _write(arrow, tables)
+        write_arrow(arrow, tables, name)
     if cursor is not None:
         click.echo(f"there are more than {limit}: --limit", err=True)
-    _tell_nodes(told)
+    tell_nodes(told)
 
 
 def aggregate(
@@ -109,8 +139,8 @@ def aggregate(
     wanted = [*asked.parameters(), *_between(between), ("bucket", bucket)]
     wanted += [("function", function) for function in functions]
     told = asked.door().json("GET", "/v1/aggregate", wanted)
-    _tell_rows(told["rows"], asked.as_json)
-    _tell_nodes(told)
+    tell_rows(told["rows"], asked.as_json)
+    tell_nodes(told)
 
 
 def metrics(asked: Asked, prefix: str) -> None:
@@ -120,23 +150,30 @@ def metrics(asked: Asked, prefix: str) -> None:
     while True:
         page = [*wanted, *([("cursor", str(cursor))] if cursor else [])]
         told = door.json("GET", "/v1/metrics", page)
-        _tell_rows([_flat(metric) for metric in told["metrics"]], asked.as_json)
+        tell_rows([flat(metric) for metric in told["metrics"]], asked.as_json)
         cursor = told.get("next")
         if cursor is None:
             break
-    _tell_nodes(told)
+    tell_nodes(told)
 
 
 def nodes(asked: Asked) -> None:
     told = asked.door().json("GET", "/v1/nodes")
-    _tell_rows([_flat(node) for node in told["nodes"]], asked.as_json)
+    tell_rows([flat(node) for node in told["nodes"]], asked.as_json)
 
 
-def sql(asked: Asked, statement: str, everywhere: bool) -> None:
-    scope = "all" if everywhere else "node"
-    told = asked.door().json("POST", "/v1/sql", [("scope", scope)], {"sql": statement})
-    _tell_rows(told["rows"], asked.as_json)
-    _tell_nodes(told)
+def sql(
+    asked: Asked, statement: str, scope: str, between: tuple[str | None, str | None] = (None, None)
+) -> None:
+    named = [*asked.parameters(), *_between(between)]
+    wanted = [pair for pair in named if pair[0] != "scope"]
+    if wanted and scope != "all":
+        raise UsageError(
+            "--metric, --from and --to are for --everywhere", "say it in the statement"
+        )
+    told = asked.door().json("POST", "/v1/sql", [*wanted, ("scope", scope)], {"sql": statement})
+    tell_rows(told["rows"], asked.as_json)
+    tell_nodes(told)
 
 
 def put(asked: Asked, metric: str, value: str, entity: str, time: str | None) -> None:
@@ -157,7 +194,7 @@ def add_token(name: str, rights: Iterable[str], site: str | None) -> None:
 def list_tokens(site: str | None, as_json: bool) -> None:
     found = known_tokens(find_site(site).folder / "store")
     rows = [{"name": name, "rights": " ".join(rights)} for name, rights in found.items()]
-    _tell_rows(rows, as_json)
+    tell_rows(rows, as_json)
 
 
 def remove_token(name: str, site: str | None) -> None:
@@ -165,76 +202,15 @@ def remove_token(name: str, site: str | None) -> None:
     click.echo(f"{name} is removed")
 
 
-# ── telling ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def _tell_values(found: list[Mapping[str, Any]], asked: Asked) -> None:
-    if asked.as_json:
-        _tell_rows(found, True)
-        return
-    names = ("time", "node", "metric", "entity", "value", "labels")
-    rows = [{name: value.get(name, "") for name in names} for value in found]
-    _tell_rows([row | {"labels": _labels(row["labels"])} for row in rows], False)
-
-
-def _tell_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
-    """A line each; a table has a column for every name that any row has."""
-    if as_json:
-        for row in rows:
-            click.echo(json.dumps(row))
-        return
-    if not rows:
-        return
-    names = dict.fromkeys(name for row in rows for name in row)
-    table = Table(box=None, pad_edge=False)
-    for name in names:
-        table.add_column(str(name), overflow="fold")
-    for row in rows:
-        table.add_row(*(_text(row.get(name)) for name in names))
-    wide = None if sys.stdout.isatty() else 250
-    Console(highlight=False, markup=False, width=wide).print(table)
-
-
-def _tell_nodes(told: Mapping[str, Any]) -> None:
-    """Whoever did not answer for himself is named."""
-    for node in told.get("nodes", ()):
-        if node["state"] != "answered":
-            what = _SHOWN.get(node["state"], node["state"])
-            more = [f"at {node['at']}" if "at" in node else "", _until(node), node.get("why", "")]
-            rest = " ".join(text for text in more if text)
-            click.echo(f"{node['node']}: {what} {rest}".rstrip(), err=True)
-
-
-def _until(node: Mapping[str, Any]) -> str:
-    parts = [f"from {node['since']} on"] if "since" in node else []
-    parts += [f"up to {node['until']}"] if "until" in node else []
-    some = ["some metrics only"] if node.get("partial") and "since" not in node else []
-    return ", ".join([" ".join(parts), *some]).removeprefix(", ")
-
-
-def _labels(labels: Any) -> str:
-    return " ".join(f"{key}={value}" for key, value in (labels or {}).items())
-
-
-def _flat(told: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: json.dumps(v) if isinstance(v, dict | list) else v for key, v in told.items()}
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
-
-
-def _write(path: Path, tables: list[pa.Table]) -> None:
-    whole = pa.concat_tables(tables, promote_options="default").unify_dictionaries()
-    try:
-        with pa.ipc.new_file(str(path), whole.schema) as writer:
-            writer.write_table(whole)
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
-    click.echo(f"{len(whole)} values in {path}", err=True)
-
-
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _scope(asked: Asked) -> tuple[str, str | int | float]:
+    return "scope", "node" if asked.here else "all"
+
+
+def _order(newest: bool) -> tuple[str, str | int | float]:
+    return "order", "desc" if newest else "asc"
 
 
 def _between(between: tuple[str | None, str | None]) -> list[tuple[str, str | int | float]]:

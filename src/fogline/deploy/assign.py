@@ -8,11 +8,23 @@ node that was never seen has its name and no broker: records wait at the job's n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Set
 
-from fogline.deploy.flow import Flow, key_of
+from fogline.deploy.flow import Flow, Key, key_of
 from fogline.deploy.topology import Topology
-from fogline.model.jobs import LINK, LOG, PUBLISH, Assignment, Job, Pipeline, Place, Route
+from fogline.model.jobs import (
+    LINK,
+    LOG,
+    PUBLISH,
+    Assignment,
+    Code,
+    Job,
+    Pipeline,
+    Place,
+    Route,
+    Steps,
+)
 
 Assignments = dict[str, tuple[str, Assignment]]
 
@@ -22,13 +34,28 @@ def assignments(pipelines: Iterable[Pipeline], topology: Topology) -> Assignment
     owners = [(pipeline.name, job) for pipeline in pipelines for job in pipeline.jobs]
     flow = Flow.of(job for _, job in owners)
     homes = {job.name: job.node for _, job in owners}
+    made = _made(flow, {job.name for _, job in owners if not isinstance(job.work, Steps)})
     return {
-        job.name: (job.node, _assignment(owner, job, _Routes(flow, homes, topology)))
+        job.name: (job.node, _assignment(owner, job, _Routes(flow, homes, topology), made))
         for owner, job in owners
     }
 
 
-def _assignment(pipeline: str, job: Job, routes: _Routes) -> Assignment:
+def _made(flow: Flow, makers: Set[str]) -> Mapping[Key, list[str]]:
+    """Of each filter: the topics it takes that jobs compute. What gateways pass on is not: they
+    store nothing."""
+    found: dict[Key, list[str]] = defaultdict(list)
+    for key, filters in flow.meets.items():
+        if not makers.isdisjoint(flow.writers[key]):
+            for pattern in filters:
+                found[pattern].append(key[0])
+    return found
+
+
+def _assignment(
+    pipeline: str, job: Job, routes: _Routes, made: Mapping[Key, list[str]]
+) -> Assignment:
+    taken = [topic for place in job.reads for topic in made.get(key_of(place), ())]
     return Assignment(
         job=job.name,
         pipeline=pipeline,
@@ -38,6 +65,7 @@ def _assignment(pipeline: str, job: Job, routes: _Routes) -> Assignment:
         parameters=job.parameters,
         input=job.input,
         running=job.running,
+        made=tuple(sorted(set(taken))) if isinstance(job.work, Code) else (),
     )
 
 

@@ -14,7 +14,7 @@ from fogline.fabric.node import Node
 from fogline.fabric.rights import Caller
 from fogline.storage.errors import BadQuery
 
-ALL, HERE = "all", "node"
+ALL, EACH, HERE = "all", "each", "node"
 MOST_ROWS = 1_000_000
 _NOT_THE_QUESTION = ("cursor", "limit", "stale")
 """What may differ from page to page."""

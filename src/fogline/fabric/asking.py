@@ -127,7 +127,14 @@ class Everywhere(Protocol):
         """Columns `node`, `metric`, `entity`."""
         ...
 
-    def sql(self, text: str) -> Whole: ...
+    def sql(self, text: str) -> Whole:
+        """At each node for itself; the rows of all have the column `node`."""
+        ...
+
+    def sql_together(self, text: str, values: Range) -> Whole:
+        """Once, over the values of all nodes that the range names: these are brought here. Its
+        `limit` does not count. Raises `QueryLimit` when there are more than a query may have."""
+        ...
 
     def nodes(self) -> Sequence[Mapping[str, Any]]:
         """What `GET /v1/nodes` tells."""

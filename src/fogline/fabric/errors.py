@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fogline.storage.errors import StoreError
+from fogline.storage.errors import BadQuery, StoreError
 
 
 class NodeAway(StoreError):  # noqa: N818
@@ -11,3 +11,7 @@ class NodeAway(StoreError):  # noqa: N818
 
 class NodeRefused(StoreError):  # noqa: N818
     """A node does not accept this caller."""
+
+
+class NotThere(BadQuery):
+    """Nothing of this name exists where it was asked for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from fogline.fabric.choice import Route, to_follow
 from fogline.fabric.clients import Clients
 from fogline.fabric.copies import Copies
 from fogline.fabric.directory import Directory
-from fogline.fabric.errors import NodeAway
+from fogline.fabric.errors import NodeAway, NotThere
 from fogline.fabric.exchange import Exchange
 from fogline.fabric.feed_log import ChangeSource
 from fogline.fabric.gather import Gather
@@ -27,14 +28,26 @@ from fogline.fabric.own import StoreAnswers
 from fogline.fabric.restore import Restore
 from fogline.fabric.seen import CopyInfo, Seen, Told
 from fogline.fabric.sources import CopyChanges, NodeChanges, OwnChanges
+from fogline.fabric.space_pages import SpacePage
+from fogline.fabric.spaces import (
+    RowsWhole,
+    SpaceAnswers,
+    SpaceRange,
+    SpacesWhole,
+    listed,
+    together,
+)
 from fogline.model.question import Question
 from fogline.storage.changes import Changes
 from fogline.storage.errors import QueryLimit, StoreError
+from fogline.storage.sql import needs
 from fogline.storage.store import SiteStore, now_us
 
 SECOND_US = 1_000_000
 FRESH_US = 10 * SECOND_US
 """A copy here that is further behind does not keep up: its origin is followed instead."""
+SQL_PAGE = 100_000
+_BRING_LESS = "name metrics and a time (metric, from, to), or let each node count: scope=each"
 
 _say = logging.getLogger(__name__)
 
@@ -127,6 +140,50 @@ class Fabric:
         found = self._gather.all(lambda _, answers: answers.sql(text))
         self._check_rows(found.tables)
         return Whole(merge.stacked(found.tables), found.nodes)
+
+    def sql_together(self, text: str, values: Range) -> Whole:
+        past = self._brought(values) if needs(text, "history") else None
+        newest = None
+        if past is None or needs(text, "latest"):
+            newest = self.latest(values.names)
+        history = merge.joined({}, tables.ROWS) if past is None else past.table
+        latest = merge.joined({}, tables.LATEST) if newest is None else newest.table
+        told = past or newest
+        assert told is not None
+        return Whole(self._store.sql_over(text, history, latest), told.nodes)
+
+    def _brought(self, values: Range) -> Whole:
+        """All values of a range, page by page."""
+        most, found = self._store.limits.query.rows, 0
+        pages, places = [], dict[str, Place]()
+        while True:
+            question = replace(values, limit=min(SQL_PAGE, most), descending=False)
+            page = self.range(question, places)
+            pages.append(page.table)
+            found += len(page.table)
+            if found > most or (found == most and page.places is not None):
+                raise QueryLimit(f"more than {most} values would have to come here", _BRING_LESS)
+            if page.places is None:
+                return replace(page, table=pa.concat_tables(pages))
+            places = dict(page.places)
+
+    def spaces(self, own: SpaceAnswers) -> SpacesWhole:
+        found = self._gather.all(lambda node, _: self._spaces_of(node, own).spaces(), copies=False)
+        return SpacesWhole(listed(found.tables), found.nodes)
+
+    def space_rows(self, question: SpaceRange, own: SpaceAnswers) -> RowsWhole:
+        def ask(node: str, _: Answers) -> SpacePage | NotThere:
+            try:
+                return self._spaces_of(node, own).space_rows(question)
+            except NotThere as error:
+                return error
+
+        found = self._gather.all(ask, copies=False)
+        pages = {n: p if isinstance(p, SpacePage) else None for n, p in found.tables.items()}
+        return together(pages, found.nodes, question)
+
+    def _spaces_of(self, node: str, own: SpaceAnswers) -> SpaceAnswers:
+        return own if node == self.site else self._clients.to(node, self._address(node))
 
     def _check_rows(self, answers: Mapping[str, pa.Table]) -> None:
         most = self._store.limits.query.rows

@@ -16,7 +16,7 @@ from fogline.log import LogError, SiteLog, forget_reader
 from fogline.storage.decode import Source
 from fogline.storage.errors import StoreFull
 from fogline.storage.feeder import READER, Feeder
-from fogline.storage.mapping import Insights, Readings
+from fogline.storage.mapping import Insights, Readings, Results
 from fogline.storage.store import SiteStore
 
 RUNNING, FULL, FAILED, NOT_KEPT, ENDING = "running", "full", "failed", "not kept", "ending"
@@ -25,6 +25,11 @@ READ_BYTES = 1 << 20
 _KEEP_SECONDS = 2.0
 _FULL_SECONDS = 1.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
+_KINDS: Mapping[str, Callable[..., Source]] = {
+    "readings": Readings,
+    "insights": Insights,
+    "results": Results,
+}
 _say = logging.getLogger(__name__)
 
 
@@ -34,13 +39,13 @@ def source_of(declared: Mapping[str, Any]) -> Source:
     kind = fields.pop("kind", "readings")
     fields.pop("log", None)
     fields.pop("except", None)
-    if kind not in ("readings", "insights"):
-        raise UsageError(f"a log holds readings or insights, not {kind!r:.80}")
+    if kind not in _KINDS:
+        raise UsageError(f"a log holds {', '.join(_KINDS)}, not {kind!r:.80}")
     for name in ("fields", "labels", "header"):
         if name in fields:
             fields[name] = tuple(fields[name])
     try:
-        return Readings(**fields) if kind == "readings" else Insights(**fields)
+        return _KINDS[kind](**fields)
     except TypeError as error:
         raise UsageError(f"{kind} are declared otherwise: {error}") from error
 

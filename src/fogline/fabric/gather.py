@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
-
-import pyarrow as pa
+from typing import Any, Generic, Protocol, TypeVar
 
 from fogline.fabric.asking import (
     ANSWERED,
@@ -30,7 +28,9 @@ from fogline.fabric.seen import CopyInfo, Seen
 from fogline.storage.errors import BadQuery, QueryLimit, StoreError
 from fogline.storage.names import Pattern, parse_all
 
-Ask = Callable[[str, Answers], pa.Table]
+Found = TypeVar("Found")
+"""What one node answers with."""
+Ask = Callable[[str, Answers], Found]
 """Asks for the values of a node at whoever answers for it."""
 
 
@@ -51,10 +51,10 @@ class Around(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
-    """Each node's table, where there is one, and how each took part, by name."""
+class Gathered(Generic[Found]):
+    """Each node's answer, where there is one, and how each took part, by name."""
 
-    tables: Mapping[str, pa.Table]
+    tables: Mapping[str, Found]
     nodes: tuple[NodeAnswer, ...]
 
 
@@ -72,26 +72,26 @@ class Gather:
 
     def all(
         self,
-        ask: Ask,
+        ask: Ask[Found],
         names: Names | None = None,
         fresh_since: int | None = None,
         start: int | None = None,
-    ) -> Gathered:
-        """Raises what the own store raises, and `BadQuery` of any node."""
+        copies: bool = True,
+    ) -> Gathered[Found]:
+        """Raises what the own store raises, and `BadQuery` of any node. Without `copies` each node
+        answers for itself or not at all."""
         names = names or Names()
         wanted = parse_all(names.nodes)
-        seen, copies = self._around.seen(), self._around.own_copies()
-        others = {
-            node: self._pool.submit(
-                self._one,
-                *(node, ask),
-                routes(node, self._here, seen, copies, names.metrics, fresh_since, start),
-            )
-            for node in seen
-            if _is_wanted(node, wanted)
-        }
+        seen, held = self._around.seen(), self._around.own_copies()
+        others: dict[str, Future[tuple[NodeAnswer, Found | None]]] = {}
+        for node in seen:
+            if _is_wanted(node, wanted):
+                asked = names.metrics, fresh_since, start
+                ways = routes(node, self._here, seen, held, *asked)
+                own = [route for route in ways if copies or route.copy is None]
+                others[node] = self._pool.submit(self._one, node, ask, own)
         try:
-            found: dict[str, tuple[NodeAnswer, pa.Table | None]] = {}
+            found: dict[str, tuple[NodeAnswer, Found | None]] = {}
             if _is_wanted(self._here, wanted):
                 found[self._here] = NodeAnswer(self._here, ANSWERED), ask(self._here, self._own)
             found |= {node: future.result() for node, future in others.items()}
@@ -101,7 +101,9 @@ class Gather:
         tables = {node: table for node, (_, table) in found.items() if table is not None}
         return Gathered(tables, tuple(found[node][0] for node in sorted(found)))
 
-    def _one(self, node: str, ask: Ask, ways: list[Route]) -> tuple[NodeAnswer, pa.Table | None]:
+    def _one(
+        self, node: str, ask: Ask[Found], ways: list[Route]
+    ) -> tuple[NodeAnswer, Found | None]:
         """The values of another node, from the first way that leads to an answer."""
         limit = ""
         for route in ways:
@@ -138,6 +140,6 @@ def _is_wanted(node: str, patterns: tuple[Pattern, ...] | None) -> bool:
     return patterns is None or any(pattern.matches(node) for pattern in patterns)
 
 
-def _forget(others: Mapping[str, Future[tuple[NodeAnswer, pa.Table | None]]]) -> None:
+def _forget(others: Mapping[str, Future[Any]]) -> None:
     for future in others.values():
         future.cancel()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from fogline.errors import DataError, FoglineError, UsageError
-from fogline.fabric.errors import NodeAway, NodeRefused
+from fogline.fabric.errors import NodeAway, NodeRefused, NotThere
 from fogline.storage.errors import BadQuery, BadValue, QueryLimit
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _ERRORS: dict[int, type[FoglineError]] = {
     400: BadQuery,
     401: NodeRefused,
     403: NodeRefused,
-    404: BadQuery,
+    404: NotThere,
     409: DataError,
     413: QueryLimit,
     429: QueryLimit,

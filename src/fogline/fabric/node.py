@@ -9,13 +9,14 @@ from typing import Any, Protocol
 from fogline.fabric.asking import Answers, Everywhere
 from fogline.fabric.own import StoreAnswers
 from fogline.fabric.space_keys import SpaceKeys
+from fogline.fabric.spaces import OwnSpaces, SpacesEverywhere
 from fogline.fabric.tokens_file import Callers
 from fogline.model.question import Question
 from fogline.storage.changes import Changes
 from fogline.storage.store import SiteStore
 
 
-class Copying(Everywhere, Protocol):
+class Copying(Everywhere, SpacesEverywhere, Protocol):
     """All nodes as one, and the copies that this one holds. For any thread."""
 
     def copy_of(self, origin: str) -> Answers | None:
@@ -59,3 +60,7 @@ class Node:
     @property
     def own(self) -> Answers:
         return StoreAnswers(self.store)
+
+    @property
+    def spaces(self) -> OwnSpaces:
+        return OwnSpaces(self.store, self.keys)

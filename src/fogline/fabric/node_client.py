@@ -18,7 +18,9 @@ from fogline.fabric.describing import from_told
 from fogline.fabric.errors import NodeAway, NodeRefused
 from fogline.fabric.http import Door, Patience, part
 from fogline.fabric.merge import in_order, without_doubles
-from fogline.fabric.paging import PageStart
+from fogline.fabric.paging import PageStart, seal
+from fogline.fabric.space_pages import SpaceInfo, SpacePage, behind, checked
+from fogline.fabric.spaces import SpaceRange
 from fogline.storage.changes import MAX_SEQ, Changes
 from fogline.storage.errors import BadValue, StoreError
 from fogline.storage.identity import is_id
@@ -100,6 +102,41 @@ class NodeClient:
 
     def sql(self, text: str) -> pa.Table:
         return self._arrow("POST", "/v1/sql", [], {"sql": text})[0]
+
+    def spaces(self) -> list[SpaceInfo]:
+        with self._translated():
+            told = self._door.json("GET", "/v1/spaces", [("scope", "node")]).get("spaces")
+        if not isinstance(told, list):
+            raise NodeAway(f"{self.address} does not tell its spaces")
+        return [self._space(item) for item in told]
+
+    def space_rows(self, question: SpaceRange) -> SpacePage:
+        path = f"/v1/spaces/{part(question.space)}/rows"
+        order = "desc" if question.descending else "asc"
+        asked: Asked = [("scope", "node"), ("arrived", "true"), ("order", order)]
+        asked += [("from", question.start), ("to", question.end)]
+        asked += [("key", one) for one in question.key or ()]
+        page: Asked = [("limit", question.limit)]
+        if question.after is not None:
+            texts = question_of(path, [(key, str(value)) for key, value in asked])
+            page.append(("cursor", seal([question.start, question.end, *question.after], texts)))
+        with self._translated():
+            table, told = self._door.arrow("GET", path, [*asked, *page])
+        info = self._space(told.get("space"))
+        try:
+            found = checked(table, info)
+        except BadValue as error:
+            raise NodeAway(f"{self.address} answers with {error.message}") from error
+        beyond = question.after is None or behind(found, question.after, question.descending)
+        if len(found) > question.limit or not beyond or info.space.name != question.space:
+            raise NodeAway(f"{self.address} answers with rows that were not asked for")
+        return SpacePage(info, found, told.get("next") is not None)
+
+    def _space(self, told: object) -> SpaceInfo:
+        try:
+            return SpaceInfo.from_json(told)
+        except BadValue as error:
+            raise NodeAway(f"{self.address} tells {error.message}") from error
 
     def state(self) -> dict[str, Any]:
         """What `GET /v1/state` tells; not checked further."""

@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from fogline.errors import DataError, FoglineError
+from fogline.fabric.errors import NotThere
 from fogline.fabric.wire import ARROW_TYPE, to_arrow
 from fogline.storage.errors import BadQuery, BadValue, QueryLimit
 
@@ -25,10 +26,6 @@ class NeedsTokenError(FoglineError):
 
 class MayNotError(FoglineError):
     """The caller lacks a right."""
-
-
-class NotThereError(FoglineError):
-    """Nothing of this name exists."""
 
 
 class ConflictError(FoglineError):
@@ -46,7 +43,7 @@ class BusyError(FoglineError):
 STATUSES: tuple[tuple[type[FoglineError], int], ...] = (
     (NeedsTokenError, 401),
     (MayNotError, 403),
-    (NotThereError, 404),
+    (NotThere, 404),
     (ConflictError, 409),
     (DataError, 409),
     (TooLargeError, 413),

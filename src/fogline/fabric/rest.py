@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fogline.errors import FoglineError
 from fogline.fabric import openapi, routes_metrics, routes_nodes, routes_spaces, routes_values
-from fogline.fabric.address import ALL, HERE, Address, Ask, question_of, read_parameters
+from fogline.fabric.address import ALL, EACH, HERE, Address, Ask, question_of, read_parameters
 from fogline.fabric.bodies import LARGEST, LARGEST_JSON, Intake
 from fogline.fabric.node import Node
 from fogline.fabric.replies import (
@@ -39,7 +39,7 @@ ROUTES = (
 OPEN = ("/openapi.json", "/docs")
 AT_ONCE = 16
 """Questions of each kind that are worked on at the same time; others wait."""
-SQL_AT_ONCE = {HERE: 4, ALL: 2}
+SQL_AT_ONCE = {HERE: 4, EACH: 2, ALL: 2}
 """Statements in SQL, one of which runs while the others wait; more are refused."""
 _CALLER = "fogline.caller"
 SQL = "read:sql"

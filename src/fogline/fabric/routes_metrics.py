@@ -23,9 +23,10 @@ from fogline.fabric.address import (
 )
 from fogline.fabric.bodies import json_object
 from fogline.fabric.describing import DESCRIPTION, described, told
+from fogline.fabric.errors import NotThere
 from fogline.fabric.node import Node
 from fogline.fabric.paging import no_cursor, seal, unseal
-from fogline.fabric.replies import NotThereError, arrow_reply, json_reply
+from fogline.fabric.replies import arrow_reply, json_reply
 from fogline.fabric.routes_values import JSON_TYPE, one_node, with_node
 from fogline.storage.errors import BadQuery
 from fogline.storage.metadata import Metadata
@@ -60,7 +61,7 @@ def get_metadata(node: Node, ask: Ask) -> Response:
         return _changes(node, ask.values["since"])
     found = node.store.metadata.get(ask.path["metric"], _entity(ask))
     if found is None:
-        raise NotThereError(f"nothing is known about {ask.path['metric']!r:.80}")
+        raise NotThere(f"nothing is known about {ask.path['metric']!r:.80}")
     return json_reply(told(found))
 
 
@@ -73,7 +74,7 @@ def delete_metadata(node: Node, ask: Ask) -> Response:
     metric, entity = ask.path["metric"], _entity(ask)
     found = node.store.metadata.get(metric, entity)
     if found is None or found.entity != entity:
-        raise NotThereError(f"nothing is known about {metric!r:.80}")
+        raise NotThere(f"nothing is known about {metric!r:.80}")
     node.store.metadata.remove(metric, entity)
     return json_reply({"removed": True})
 

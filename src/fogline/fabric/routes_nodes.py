@@ -6,8 +6,9 @@ from starlette.responses import Response
 
 from fogline.fabric.address import Address, Ask, Parameter, one_of
 from fogline.fabric.bodies import json_object
+from fogline.fabric.errors import NotThere
 from fogline.fabric.node import Node
-from fogline.fabric.replies import NotThereError, json_reply
+from fogline.fabric.replies import json_reply
 from fogline.fabric.routes_values import JSON_TYPE, name_list
 from fogline.storage.errors import BadQuery
 from fogline.storage.names import parse_all
@@ -34,7 +35,7 @@ def put_copy(node: Node, ask: Ask) -> Response:
 def delete_copy(node: Node, ask: Ask) -> Response:
     origin = ask.path["origin"]
     if origin not in node.fabric.copies():
-        raise NotThereError(f"there is no copy of {origin!r:.80} here")
+        raise NotThere(f"there is no copy of {origin!r:.80} here")
     node.fabric.drop_copy(origin)
     return json_reply({"deleted": origin})
 

@@ -1,4 +1,4 @@
-"""Addresses of application data at this node: spaces and their rows."""
+"""Addresses of application data: spaces and their rows, read everywhere and written here."""
 
 from __future__ import annotations
 
@@ -9,27 +9,46 @@ from typing import Any
 from starlette.responses import Response
 
 from fogline.fabric import times
-from fogline.fabric.address import CURSOR, FROM, ORDER, TO, Address, Ask, Parameter, limit
+from fogline.fabric.address import (
+    ALL,
+    CURSOR,
+    FROM,
+    ORDER,
+    SCOPE,
+    TO,
+    Address,
+    Ask,
+    Parameter,
+    limit,
+    one_of,
+)
 from fogline.fabric.bodies import json_object
+from fogline.fabric.errors import NotThere
+from fogline.fabric.json_tables import rows_json
 from fogline.fabric.node import Node
 from fogline.fabric.paging import no_cursor, seal, unseal, whole
-from fogline.fabric.replies import ConflictError, NotThereError, json_reply
-from fogline.fabric.routes_values import JSON_TYPE
+from fogline.fabric.replies import ConflictError, arrow_reply, json_reply, list_reply
+from fogline.fabric.routes_values import JSON_TYPE, told_nodes
 from fogline.fabric.space_keys import key_text
-from fogline.storage.errors import BadQuery, BadValue, QueryLimit
-from fogline.storage.spaces import Row, Space
+from fogline.fabric.space_pages import HOUR_US, SpaceInfo, shown
+from fogline.fabric.spaces import MOST_ROWS, SpaceRange, row_key
+from fogline.storage.errors import BadQuery, BadValue
+from fogline.storage.spaces import Row, Space, is_name
 from fogline.storage.values import END_TIME, FIRST_TIME
 
 DEFAULT_ROWS = 1_000
-MOST_ROWS = 10_000
 _MOST_AT_ONCE = 100_000
-_HOUR_US = 3_600_000_000
 
 
 def get_spaces(node: Node, ask: Ask) -> Response:
     """Only those that the caller may read."""
-    mine = [s for s in node.store.spaces.all() if ask.caller.may(f"read:space:{s.name}")]
-    return json_reply({"spaces": [_told(node, space) for space in mine]})
+    if ask.values["scope"] == ALL:
+        whole = node.fabric.spaces(node.spaces)
+        told = [(i, {"at": list(at)}) for i, at in whole.spaces if _may(ask, i)]
+        extra = told_nodes(whole.nodes)
+    else:
+        told, extra = [(info, {}) for info in node.spaces.spaces() if _may(ask, info)], {}
+    return json_reply({"spaces": [info.as_json() | at for info, at in told], **extra})
 
 
 def put_space(node: Node, ask: Ask) -> Response:
@@ -39,7 +58,7 @@ def put_space(node: Node, ask: Ask) -> Response:
         ask.path["space"],
         _columns(body.get("columns")),
         persistent=not _flag(body.get("memory", False)),
-        age_us=_whole(body.get("hours"), "hours", _HOUR_US),
+        age_us=_whole(body.get("hours"), "hours", HOUR_US),
         rows=_whole(body.get("rows"), "rows", 1),
     )
     if not set(key) <= set(space.columns):
@@ -51,63 +70,54 @@ def put_space(node: Node, ask: Ask) -> Response:
         raise ConflictError(f"the space {space.name} has other columns", "delete it first")
     node.keys.set(space.name, key)
     node.store.spaces.create(space)
-    return json_reply(_told(node, space), 201 if known is None else 200)
+    return json_reply(SpaceInfo(space, key).as_json(), 201 if known is None else 200)
 
 
 def delete_space(node: Node, ask: Ask) -> Response:
-    space = _space(node, ask)
-    node.store.spaces.drop(space.name)
-    node.keys.forget(space.name)
-    return json_reply({"deleted": space.name})
+    name = node.spaces.info(ask.path["space"]).space.name
+    node.store.spaces.drop(name)
+    node.keys.forget(name)
+    return json_reply({"deleted": name})
 
 
 def post_rows(node: Node, ask: Ask) -> Response:
     """All or none; a row with the key and time of one that is there replaces it."""
-    space, now = _space(node, ask), time.time_ns() // 1000
+    info, now = node.spaces.info(ask.path["space"]), time.time_ns() // 1000
     rows = json_object(ask.body, frozenset({"rows"})).get("rows")
     if not isinstance(rows, list) or len(rows) > _MOST_AT_ONCE:
         raise BadValue(f'the body has a list "rows", of at most {_MOST_AT_ONCE}')
-    key = node.keys.of(space.name)
-    node.store.spaces.put(space.name, [_row(item, key, now) for item in rows])
+    node.store.spaces.put(info.space.name, [_row(item, info.key, now) for item in rows])
     return json_reply({"stored": len(rows)})
 
 
 def get_rows(node: Node, ask: Ask) -> Response:
-    space = _space(node, ask)
-    start, end, after = _page_start(ask)
-    rows, more = _page(node, ask, space.name, (start, end), after)
-    key = node.keys.of(space.name)
-    extra: dict[str, Any] = {}
-    if more:
-        extra["next"] = seal([start, end, rows[-1].time, rows[-1].key], ask.question)
-    return json_reply({"rows": [_shown(row, key) for row in rows], **extra})
+    """Of this node, or of all that have the space: which one holds a row makes no difference."""
+    question = _question(ask)
+    if ask.values["scope"] == ALL:
+        _check_plain(ask)
+        whole = node.fabric.space_rows(question, node.spaces)
+        page, extra = whole.page, told_nodes(whole.nodes)
+    else:
+        page, extra = node.spaces.space_rows(question), {}
+    if page.more and len(page.table):
+        extra["next"] = seal([question.start, question.end, *page.last], ask.question)
+    if ask.values["arrived"] == "true":
+        return arrow_reply(page.table, {**extra, "space": page.info.as_json()})
+    table = shown(page)
+    if ask.arrow:
+        return arrow_reply(table, extra)
+    return list_reply("rows", rows_json(table), extra)
 
 
 def delete_rows(node: Node, ask: Ask) -> Response:
-    space = _space(node, ask)
-    start, end = _stretch(ask)
-    return json_reply(
-        {"deleted": node.store.spaces.delete(space.name, _key(node, ask), start, end)}
-    )
+    info = node.spaces.info(ask.path["space"])
+    key = row_key(info, ask.values["key"])
+    gone = node.store.spaces.delete(info.space.name, key, *_stretch(ask))
+    return json_reply({"deleted": gone})
 
 
-def _space(node: Node, ask: Ask) -> Space:
-    name = ask.path["space"]
-    for space in node.store.spaces.all():
-        if space.name == name:
-            return space
-    raise NotThereError(f"there is no space {name!r:.80}")
-
-
-def _told(node: Node, space: Space) -> dict[str, Any]:
-    return {
-        "space": space.name,
-        "columns": dict(space.columns),
-        "key": list(node.keys.of(space.name)) or ["key"],
-        "memory": not space.persistent,
-        "hours": None if space.age_us is None else space.age_us // _HOUR_US,
-        "rows": space.rows,
-    }
+def _may(ask: Ask, info: SpaceInfo) -> bool:
+    return ask.caller.may(f"read:space:{info.space.name}")
 
 
 def _differs(node: Node, known: Space, wanted: Space, key: tuple[str, ...]) -> bool:
@@ -163,70 +173,48 @@ def _row(item: Any, key: tuple[str, ...], now: int) -> Row:
     return Row(own, when, fields)
 
 
-def _shown(row: Row, key: tuple[str, ...]) -> dict[str, Any]:
-    whose = {} if key else {"key": row.key}
-    return {**whose, "time": times.text(row.time), **row.fields}
-
-
-def _key(node: Node, ask: Ask) -> str | None:
-    given = ask.values["key"]
-    columns = node.keys.of(ask.path["space"])
-    if given is None:
-        return None
-    if len(given) != max(len(columns), 1):
-        raise BadQuery(f"the key of this space is {' and '.join(columns) or 'one text'}")
-    return key_text(given)
-
-
 def _stretch(ask: Ask) -> tuple[int, int]:
     start, end = ask.values["from"], ask.values["to"]
     return FIRST_TIME if start is None else start, END_TIME if end is None else end
 
 
-def _page_start(ask: Ask) -> tuple[int, int, tuple[int, str] | None]:
-    if ask.values["cursor"] is None:
-        return *_stretch(ask), None
-    try:
-        start, end, last, key = unseal(ask.values["cursor"], ask.question)
-        return whole(start), whole(end), (whole(last), str(key))
-    except (ValueError, TypeError) as error:
-        raise no_cursor() from error
+def _question(ask: Ask) -> SpaceRange:
+    (start, end), after = _stretch(ask), None
+    if ask.values["cursor"] is not None:
+        try:
+            start, end, last, key = unseal(ask.values["cursor"], ask.question)
+            start, end, after = whole(start), whole(end), (whole(last), _text(key))
+        except (ValueError, TypeError) as error:
+            raise no_cursor() from error
+    given = ask.values["key"]
+    return SpaceRange(
+        ask.path["space"],
+        None if given is None else tuple(given),
+        *(start, end, ask.values["limit"], ask.values["order"] == "desc", after),
+    )
 
 
-def _page(
-    node: Node, ask: Ask, space: str, stretch: tuple[int, int], after: tuple[int, str] | None
-) -> tuple[list[Row], bool]:
-    """A page behind a row, and whether there are more.
-
-    The store orders by time and key; rows of the last time that were told already are left out, and
-    as many more are asked for as it takes.
-    """
-    start, end = stretch
-    wanted, descending = ask.values["limit"], ask.values["order"] == "desc"
-    if after is not None:
-        start, end = (start, after[0] + 1) if descending else (after[0], end)
-    take = wanted + 1
-    while True:
-        rows = node.store.spaces.range(space, _key(node, ask), start, end, take, descending)
-        left = [row for row in rows if after is None or _behind(row, after, descending)]
-        if len(left) > wanted or len(rows) < take:
-            return left[:wanted], len(left) > wanted
-        if take >= _MOST_AT_ONCE:
-            raise QueryLimit("too many rows have the same time", "ask for one key")
-        take = min(2 * take, _MOST_AT_ONCE)
+def _text(found: object) -> str:
+    return str(found).encode("utf-8", "replace").decode()
 
 
-def _behind(row: Row, after: tuple[int, str], descending: bool) -> bool:
-    place = row.time, row.key.encode()
-    last = after[0], after[1].encode("utf-8", "replace")
-    return place < last if descending else place > last
+def _check_plain(ask: Ask) -> None:
+    """What nodes ask each other is not asked of all; names that cannot be are nowhere."""
+    if ask.values["arrived"] == "true":
+        raise BadQuery("arrived is for scope=node", "add scope=node")
+    if not is_name(ask.path["space"]):
+        raise NotThere(f"there is no space {ask.path['space']!r:.80}")
 
 
 _KEY = Parameter("key", "Only rows of this key; once for each column of it", many=True)
+_ARRIVED = Parameter(
+    *("arrived", "With scope=node: Arrow with _key and _arrived, as nodes ask each other"),
+    *(one_of("arrived", "true", "false"), "false"),
+)
 _ROWS = "/v1/spaces/{space}/rows"
 
 ROUTES = (
-    Address("GET", "/v1/spaces", get_spaces, "The spaces of this node that you may read", ""),
+    Address("GET", "/v1/spaces", get_spaces, "The spaces that you may read", "", (SCOPE,)),
     Address(
         *("PUT", "/v1/spaces/{space}", put_space, "Make a space", "write:space:{space}"),
         *((), (JSON_TYPE,)),
@@ -237,7 +225,7 @@ ROUTES = (
     ),
     Address(
         *("GET", _ROWS, get_rows, "Rows by key and time, in pages", "read:space:{space}"),
-        (_KEY, FROM, TO, limit(DEFAULT_ROWS, MOST_ROWS), CURSOR, ORDER),
+        (_KEY, FROM, TO, limit(DEFAULT_ROWS, MOST_ROWS), CURSOR, ORDER, SCOPE, _ARRIVED),
     ),
     Address(
         *("POST", _ROWS, post_rows, "Put rows in, or replace them", "write:space:{space}"),

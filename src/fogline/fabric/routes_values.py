@@ -15,6 +15,7 @@ from fogline.fabric import times
 from fogline.fabric.address import (
     ALL,
     CURSOR,
+    EACH,
     ENTITY,
     FROM,
     HERE,
@@ -36,10 +37,11 @@ from fogline.fabric.address import (
 )
 from fogline.fabric.asking import Aggregate, Answers, Names, NodeAnswer, Place, Range
 from fogline.fabric.bodies import json_object
+from fogline.fabric.errors import NotThere
 from fogline.fabric.json_tables import rows_json, values_json
 from fogline.fabric.node import Node
 from fogline.fabric.paging import PageStart
-from fogline.fabric.replies import NotThereError, arrow_reply, json_reply, list_reply
+from fogline.fabric.replies import arrow_reply, json_reply, list_reply
 from fogline.fabric.values_body import from_arrow_body, from_json_body
 from fogline.fabric.wire import ARROW_TYPE
 from fogline.model.question import Question
@@ -78,7 +80,7 @@ def get_range(node: Node, ask: Ask) -> Response:
         table, place = _page(answers, wanted, begin.places.get(name))
         places, nodes = ({name: place} if place else None), ()
         table = with_node(table, name)
-    extra = _nodes(nodes) if ask.values["scope"] == ALL else {}
+    extra = told_nodes(nodes) if ask.values["scope"] == ALL else {}
     if places is not None:
         extra["next"] = PageStart(places, begin.start, begin.end).encode(ask.question)
     return _values(ask, table, extra)
@@ -96,7 +98,7 @@ def get_aggregate(node: Node, ask: Ask) -> Response:
     if ask.values["scope"] == ALL:
         _no_copy(ask)
         whole = node.fabric.aggregate(wanted, ask.values["stale"])
-        return _rows(ask, whole.table, _nodes(whole.nodes))
+        return _rows(ask, whole.table, told_nodes(whole.nodes))
     name, answers = one_node(node, ask)
     return _rows(ask, with_node(answers.aggregate(wanted), name), {})
 
@@ -116,11 +118,20 @@ def post_sql(node: Node, ask: Ask) -> Response:
     text = json_object(ask.body, frozenset({"sql"})).get("sql")
     if not isinstance(text, str):
         raise BadQuery('the body has no text "sql"')
-    if ask.values["scope"] == ALL:
-        _no_copy(ask)
+    scope = ask.values["scope"]
+    names = ("metric", "entity", "node", "from", "to")
+    given = [name for name in names if ask.values[name] is not None]
+    if scope != ALL and given:
+        raise BadQuery(f"{given[0]} is for scope=all", "say it in the statement")
+    if scope == HERE:
+        return _rows(ask, one_node(node, ask)[1].sql(text), {})
+    _no_copy(ask)
+    if scope == ALL:
+        values = Range(_names(ask), ask.values["from"], ask.values["to"])
+        whole = node.fabric.sql_together(text, values)
+    else:
         whole = node.fabric.sql(text)
-        return _rows(ask, whole.table, _nodes(whole.nodes))
-    return _rows(ask, one_node(node, ask)[1].sql(text), {})
+    return _rows(ask, whole.table, told_nodes(whole.nodes))
 
 
 def get_changes(node: Node, ask: Ask) -> Response:
@@ -145,7 +156,7 @@ def one_node(node: Node, ask: Ask) -> tuple[str, Answers]:
         return node.site, node.own
     copy = node.fabric.copy_of(of)
     if copy is None:
-        raise NotThereError(f"there is no copy of {of!r:.80} here", "GET /v1/nodes tells of copies")
+        raise NotThere(f"there is no copy of {of!r:.80} here", "GET /v1/nodes tells of copies")
     return of, copy
 
 
@@ -169,7 +180,7 @@ def _latest(node: Node, ask: Ask, names: Names) -> Response:
     if ask.values["scope"] == ALL:
         _no_copy(ask)
         whole = node.fabric.latest(names, ask.values["stale"])
-        return _values(ask, whole.table, _nodes(whole.nodes))
+        return _values(ask, whole.table, told_nodes(whole.nodes))
     name, answers = one_node(node, ask)
     return _values(ask, with_node(answers.latest(names), name), {})
 
@@ -201,7 +212,7 @@ def _page(answers: Answers, wanted: Range, after: Place | None) -> tuple[pa.Tabl
     return page, (int(micros(last["time"])[0]), int(last["seq"][0].as_py()))
 
 
-def _nodes(nodes: tuple[NodeAnswer, ...]) -> dict[str, Any]:
+def told_nodes(nodes: tuple[NodeAnswer, ...]) -> dict[str, Any]:
     return {"nodes": [_told(answer.as_json()) for answer in nodes]}
 
 
@@ -231,7 +242,10 @@ _AFTER = Parameter(
 _WHOLE = Parameter(
     "whole", "Of a copy: up to where nothing is missing", one_of("whole", "true", "false"), "false"
 )
-_SQL_SCOPE = Parameter("scope", "This node, or all of them", one_of("scope", ALL, HERE), HERE)
+_SQL_SCOPE = Parameter(
+    *("scope", "This node, the values of all of them together, or each of them for itself"),
+    *(one_of("scope", ALL, EACH, HERE), HERE),
+)
 _WHERE = (SCOPE, OF, STALE)
 
 ROUTES = (
@@ -257,7 +271,7 @@ ROUTES = (
     ),
     Address(
         *("POST", "/v1/sql", post_sql, "One SELECT over history, latest, metadata", "read:sql"),
-        *((_SQL_SCOPE, OF), (JSON_TYPE,)),
+        *((_SQL_SCOPE, OF, METRIC, ENTITY, NODE, FROM, TO), (JSON_TYPE,)),
     ),
     Address(
         *("GET", "/v1/changes", get_changes, "Own values as they came; Arrow only", "read:values"),

@@ -158,6 +158,8 @@ class Assignment:
     parameters: Mapping[str, Scalar] = field(default_factory=dict)
     input: Mapping[str, str] = field(default_factory=dict)
     running: bool = True
+    made: tuple[str, ...] = ()
+    """Of code: the topics it reads that other jobs compute. They are stored where they arise."""
 
     @property
     def version(self) -> str:
@@ -186,6 +188,7 @@ class Assignment:
             "parameters": dict(self.parameters),
             "input": dict(self.input),
             "running": self.running,
+            **({"made": list(self.made)} if self.made else {}),
         }
 
     @classmethod
@@ -201,6 +204,7 @@ class Assignment:
                 parameters=dict(data.get("parameters", {})),
                 input=dict(data.get("input", {})),
                 running=bool(data.get("running", True)),
+                made=tuple(map(str, data.get("made", ()))),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"this is no assignment: {error!r}") from error

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fogline.storage import times
+from fogline.storage.decode_results import add_result, entity_of
 from fogline.storage.errors import BadValue
 from fogline.storage.mapping import (
     NDJSON,
@@ -17,6 +18,7 @@ from fogline.storage.mapping import (
     Decoded,
     Insights,
     Readings,
+    Results,
     Rows,
     as_labels,
     number_in,
@@ -26,7 +28,7 @@ from fogline.storage.payloads import records_of
 
 Message = tuple[str, bytes, int]
 """Topic, payload, arrival in microseconds."""
-Source = Readings | Insights
+Source = Readings | Insights | Results
 
 
 def decode(source: Source, messages: Iterable[Message]) -> Decoded:
@@ -41,6 +43,9 @@ def decode(source: Source, messages: Iterable[Message]) -> Decoded:
         if isinstance(source, Insights):
             for record in records:
                 _insight(source, record, rows)
+        elif isinstance(source, Results):
+            for record in records:
+                add_result(source, record, arrival, rows)
         elif source.format == SENML:
             _senml(source, records, topic, arrival, rows)
         else:
@@ -51,7 +56,7 @@ def decode(source: Source, messages: Iterable[Message]) -> Decoded:
 
 def split_lines(source: Source, messages: Iterable[Message]) -> Iterable[Message]:
     """Messages with one record or list each; ndjson may have several lines in one."""
-    if isinstance(source, Insights) or source.format != NDJSON:
+    if not isinstance(source, Readings) or source.format != NDJSON:
         return messages
     return [
         (topic, line, arrival)
@@ -155,11 +160,3 @@ def _insight(source: Insights, record: dict[str, Any], rows: Rows) -> None:
     rows.add(record["insight"], entity, time, shown, labels)
     if source.counts and record.get("count") is not None:
         rows.add(f"{record['insight']}.count", entity, time, record["count"], labels)
-
-
-def entity_of(keys: dict[str, Any]) -> str | None:
-    """One key is its value; several are written `a=1,b=2` in the order of `BY`."""
-    texts = {name: scalar(value) or "" for name, value in keys.items()}
-    if len(texts) == 1:
-        return next(iter(texts.values()))
-    return ",".join(f"{name}={text}" for name, text in texts.items())

@@ -7,7 +7,7 @@ changes of the manifest. A view holds one state: its files stay until it is clos
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,13 +22,21 @@ from fogline.storage.errors import BadValue, StoreError, StoreFull
 from fogline.storage.manifest import UNKNOWN, DataFile, Manifest
 from fogline.storage.values import joined, numbered, whole
 
+_FEWEST_ROWS = 1_000
+"""Of a file that is written because more would be too large."""
+
 
 @dataclass(frozen=True)
 class Recent:
-    """A batch that waits: its numbered rows and when they came."""
+    """A batch that waits: its numbered rows and when they came, or the first and last of them."""
 
     table: pa.Table
     arrival: int
+    last: int | None = None
+
+    @property
+    def arrived_last(self) -> int:
+        return self.arrival if self.last is None else self.last
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,20 +188,36 @@ class History:
                 self._views.remove(view)
             self._sweep()
 
-    def flush(self) -> int:
-        """Writes what waits into a file, with the positions; returns the rows written."""
+    def flush(self, file_bytes: int | None = None) -> int:
+        """Writes what waits, with the positions; returns the rows written.
+
+        That is one file, or several of about `file_bytes` each: after a while without a flush much
+        may wait, and what is in one file is evicted together.
+        """
         with self._flushes, _no_space(self.folder):
             with self._guard:
                 taken, positions = self._waiting, dict(self._positions)
-                next_seq, path = self._next_seq, self._new_path(bool(self._waiting))
-            file = None
-            if taken:
-                table = joined([item.table for item in taken])
-                file = files.write(path, table, (taken[0].arrival, taken[-1].arrival))
+                next_seq = self._next_seq
+            written = self._write_all(_pieces(taken, file_bytes))
             with self._commits:
-                new = self._manifest.with_flush(file, positions, next_seq)
+                new = self._manifest.with_flush(written, positions, next_seq)
                 self._commit(new, len(taken))
-            return file.rows if file else 0
+            return sum(file.rows for file in written)
+
+    def _write_all(self, pieces: Iterable[Recent]) -> list[DataFile]:
+        """All of them or none."""
+        written: list[DataFile] = []
+        try:
+            for piece in pieces:
+                with self._guard:
+                    path = self._new_path(True)
+                arrived = piece.arrival, piece.arrived_last
+                written.append(files.write(path, piece.table, arrived))
+        except BaseException:
+            for file in written:
+                (self._data / file.name).unlink(missing_ok=True)
+            raise
+        return written
 
     def merge(self, old: Sequence[DataFile]) -> None:
         """Replaces neighbouring files by one. Only one merge or drop at a time."""
@@ -245,6 +269,19 @@ class History:
             self._doomed &= held
         for name in free:
             (self._data / name).unlink(missing_ok=True)
+
+
+def _pieces(taken: Sequence[Recent], file_bytes: int | None) -> Iterator[Recent]:
+    """What waits, in its order, in as many parts as make files of about this size."""
+    if not taken:
+        return
+    table = joined([item.table for item in taken])
+    arrivals = np.repeat([item.arrival for item in taken], [len(item.table) for item in taken])
+    parts = 1 if file_bytes is None else -(-table.nbytes // file_bytes)
+    rows = max(-(-len(table) // parts), _FEWEST_ROWS)
+    for at in range(0, len(table), rows):
+        came = arrivals[at : at + rows]
+        yield Recent(table.slice(at, rows), int(came[0]), int(came[-1]))
 
 
 def _with_seqs(known: Manifest, data: Path) -> Manifest:

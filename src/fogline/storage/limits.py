@@ -29,7 +29,8 @@ class StoreLimits:
 
     `age_us` counts from a value's arrival. Values wait in memory until `flush_rows` of them are
     there or the first has waited `flush_us`; at `wait_rows` intake writes them itself. Files are
-    merged up to `file_rows`; a merge never spans more than a 24th of the age. So many `questions`
+    merged up to `file_rows`; a merge never spans more than a 24th of the age, and no file has much
+    more than an eighth of the disk's share, because eviction takes whole files. So many `questions`
     run at the same time, each with all that `query` allows; others wait for their turn.
     """
 
@@ -57,3 +58,8 @@ class StoreLimits:
     def merge_span_us(self) -> int:
         """How much arrival time one file may cover, so that eviction is late by little."""
         return max(self.age_us // 24, 1)
+
+    @property
+    def file_bytes(self) -> int:
+        """How large a file gets, so that eviction by size takes little at a time."""
+        return max(self.disk_bytes // 8, 1)

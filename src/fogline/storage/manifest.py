@@ -64,9 +64,9 @@ class Manifest:
         return sum(file.rows for file in self.files)
 
     def with_flush(
-        self, file: DataFile | None, positions: Mapping[str, int], next_seq: int
+        self, new: Iterable[DataFile], positions: Mapping[str, int], next_seq: int
     ) -> Manifest:
-        files = self.files if file is None else (*self.files, file)
+        files = (*self.files, *new)
         return replace(self, files=files, positions=dict(positions), next_seq=next_seq)
 
     def with_merge(self, old: Iterable[str], new: DataFile) -> Manifest:

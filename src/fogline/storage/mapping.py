@@ -89,6 +89,20 @@ class Insights:
 
 
 @dataclass(frozen=True, slots=True)
+class Results:
+    """Records of the user's own code, of which nobody said what they hold. Each number and truth
+    value becomes the metric `<job>.<field>`; texts are labels and say, as keys of an insight do, of
+    what it is, unless the record has the field `entity`. A record without numbers has its texts as
+    values. The time is the field `time`, that of the code's input, or the end of a `window`; else
+    the arrival.
+    """
+
+    job: str
+    entity: str | None = None
+    time: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Decoded:
     """The values of some messages, and how many values were left out for which reason."""
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from fogline.storage import cbor_map, csv_line, xml_element
 from fogline.storage.errors import BadValue
-from fogline.storage.mapping import CBOR, CSV, JSON, XML, Insights, Readings
+from fogline.storage.mapping import CBOR, CSV, JSON, XML, Insights, Readings, Results
 
 Records = list[dict[str, Any]]
 
 
-def records_of(source: Readings | Insights, payload: bytes) -> Records:
+def records_of(source: Readings | Insights | Results, payload: bytes) -> Records:
     """The records of a message. Raises `BadValue`: then the message is bad as a whole."""
     form = source.format if isinstance(source, Readings) else JSON
     form = form if form in _READERS else JSON
@@ -26,7 +26,7 @@ def records_of(source: Readings | Insights, payload: bytes) -> Records:
         raise BadValue(f"not {form}") from error
 
 
-def _json(_source: Readings | Insights, payload: bytes) -> Records:
+def _json(_source: Readings | Insights | Results, payload: bytes) -> Records:
     text = payload.decode()
     head, comma, rest = text.partition(",")
     if comma and head.isdigit():
@@ -38,20 +38,20 @@ def _json(_source: Readings | Insights, payload: bytes) -> Records:
     return records
 
 
-def _csv(source: Readings | Insights, payload: bytes) -> Records:
+def _csv(source: Readings | Insights | Results, payload: bytes) -> Records:
     header = source.header if isinstance(source, Readings) else ()
     return [csv_line.record(header, payload)]
 
 
-def _xml(_source: Readings | Insights, payload: bytes) -> Records:
+def _xml(_source: Readings | Insights | Results, payload: bytes) -> Records:
     return [xml_element.record(payload)]
 
 
-def _cbor(_source: Readings | Insights, payload: bytes) -> Records:
+def _cbor(_source: Readings | Insights | Results, payload: bytes) -> Records:
     return cbor_map.records(payload)
 
 
-_READERS: dict[str, Callable[[Readings | Insights, bytes], Records]] = {
+_READERS: dict[str, Callable[[Readings | Insights | Results, bytes], Records]] = {
     JSON: _json,
     CSV: _csv,
     XML: _xml,

@@ -29,6 +29,11 @@ _PAUSE_SECONDS = 0.002
 Field = float | int | str | bool | None
 
 
+def is_name(text: str) -> bool:
+    """Whether a space or a column may be called so."""
+    return bool(_NAME.fullmatch(text))
+
+
 @dataclass(frozen=True, slots=True)
 class Space:
     """What a space looks like. `age_us` (of a row's time) and `rows` limit what it keeps; without
@@ -42,7 +47,7 @@ class Space:
 
     def __post_init__(self) -> None:
         for name in (self.name, *self.columns):
-            if not _NAME.fullmatch(name):
+            if not is_name(name):
                 raise BadValue(f"{name!r:.80} is no name for a space or column", "a-z, 0-9 and _")
         unknown = set(self.columns.values()) - set(TYPES)
         if unknown or not 0 < len(self.columns) <= _MAX_COLUMNS:
@@ -53,11 +58,12 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row; `time` is microseconds since 1970."""
+    """One row; `time` is microseconds since 1970. `arrived` is told of rows that are read."""
 
     key: str
     time: int
     fields: Mapping[str, Field] = field(default_factory=dict)
+    arrived: int = field(default=0, compare=False)
 
 
 class Spaces:
@@ -128,14 +134,20 @@ class Spaces:
         end: int = END_TIME,
         limit: int = 10_000,
         descending: bool = False,
+        after: tuple[int, str] | None = None,
     ) -> list[Row]:
-        """Rows of one key or of all, from `start` up to, not including, `end`, by time and key."""
+        """Rows of one key or of all, from `start` up to, not including, `end`, by time and key:
+        those behind the time and key `after`."""
         if not 0 < limit <= _MAX_ROWS:
             raise BadQuery(f"an answer has 1 to {_MAX_ROWS} rows, not {limit}")
         space = self._space(name)
         where, values = _where(key, start, end)
         way = "DESC" if descending else "ASC"
-        columns = ", ".join(["key", "time", *(f'"{column}"' for column in space.columns)])
+        if after is not None:
+            where += f" AND (time, key) {'<' if descending else '>'} (?, ?)"
+            values = (*values, *after)
+        own = (f'"{column}"' for column in space.columns)
+        columns = ", ".join(["key", "time", "_arrived", *own])
         query = (
             f'SELECT {columns} FROM "space_{name}" {where} ORDER BY time {way}, key {way} LIMIT ?'
         )
@@ -308,10 +320,11 @@ def _number(value: Field, name: str) -> float:
 
 
 def _row(space: Space, row: tuple[object, ...]) -> Row:
-    key, at, *rest = row
+    key, at, arrived, *rest = row
     found: dict[str, Field] = {}
     for (name, kind), value in zip(space.columns.items(), rest, strict=True):
         found[name] = TYPES[kind](value) if value is not None else None
     assert isinstance(key, str)
     assert isinstance(at, int)
-    return Row(key, at, found)
+    assert isinstance(arrived, int)
+    return Row(key, at, found, arrived)

@@ -7,6 +7,7 @@ can stand inside brackets, which nothing else can.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,16 +19,21 @@ from fogline.storage.errors import BadQuery, QueryLimit
 from fogline.storage.limits import QueryLimits
 from fogline.storage.values import BATCH, SCHEMA
 
+NODE = "node"
 _MAX_TEXT = 100_000
 _COLUMNS = ", ".join(SCHEMA.names)
 # Comparisons with a bare column would be left to Arrow, for which NaN is not greater than a number.
 _SAFE = ", ".join("-(-value) AS value" if name == "value" else name for name in BATCH.names)
+_WORD = re.compile(r"\w+")
 _FIRST_WORDS = ("select", "with", "from", "values", "(")
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What can be asked: data files, values that still wait, latest values, metadata."""
+    """What can be asked: data files, values that still wait, latest values, metadata.
+
+    Without data files the values may be those of several nodes, and have the column `node`.
+    """
 
     paths: Sequence[str]
     recent: pa.Table
@@ -63,8 +69,11 @@ def _prepare(connection: duckdb.DuckDBPyConnection, tables: Tables) -> None:
     connection.register("metadata", tables.metadata)
     connection.register("recent_values", tables.recent)
     connection.register("latest_values", tables.latest)
-    connection.execute(f"CREATE TEMP VIEW latest AS SELECT {_SAFE} FROM latest_values")
-    parts = [f"SELECT {_SAFE}, seq FROM recent_values"]
+    whose, of_whom = (
+        "node, " if NODE in table.column_names else "" for table in (tables.latest, tables.recent)
+    )
+    connection.execute(f"CREATE TEMP VIEW latest AS SELECT {whose}{_SAFE} FROM latest_values")
+    parts = [f"SELECT {of_whom}{_SAFE}, seq FROM recent_values"]
     if paths:
         listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
         parts.append(f"SELECT {_COLUMNS} FROM read_parquet([{listed}])")
@@ -99,3 +108,9 @@ def _first_word(text: str) -> str:
     tokens = duckdb.tokenize(text)
     start = next((at for at, kind in tokens if kind != duckdb.token_type.comment), len(data))
     return data[start : start + 6].decode("utf-8", "replace").lower()
+
+
+def needs(text: str, view: str) -> bool:
+    """Whether a statement may read a view; rather once too often than once too little."""
+    words = set(_WORD.findall(text.lower()))
+    return view in words or any(word.startswith("query") for word in words)

@@ -100,7 +100,7 @@ class SiteStore:
         self._upkeep.close()
         try:
             if self._history.has_news:
-                self._history.flush()
+                self._history.flush(self.limits.file_bytes)
         finally:
             self._queries.close()
             self._sql.close()
@@ -127,7 +127,7 @@ class SiteStore:
             if "seq" in table.column_names:
                 table = self._history.unknown(table)
             if self._history.waiting_rows + len(table) > self.limits.wait_rows:
-                self._history.flush()
+                self._history.flush(self.limits.file_bytes)
             arrival = self._clock()
             self._history.ingest(table, arrival, log, position)
             self._latest.apply(table, arrival)
@@ -247,16 +247,21 @@ class SiteStore:
             tables = Tables(paths, view.recent, self._latest.find(), self.metadata.table())
             return self._sql.run(text, tables, chosen)
 
+    def sql_over(self, text: str, history: pa.Table, latest: pa.Table) -> pa.Table:
+        """The same over other values than its own, those of several nodes for example."""
+        tables = Tables([], history, latest, self.metadata.table())
+        return self._sql.run(text, tables, self.limits.query)
+
     def flush(self) -> int:
         """Writes what waits; returns how many values. Positions of logs are committed with it."""
-        return self._history.flush() if self._history.has_news else 0
+        return self._history.flush(self.limits.file_bytes) if self._history.has_news else 0
 
     def maintain(self) -> None:
         """One round of upkeep: flush what is due, evict, merge once. The background does this."""
         with self._maintenance:
             now = self._clock()
             if self._flush_is_due(now):
-                self._history.flush()
+                self._history.flush(self.limits.file_bytes)
             self._evict()
             merged = to_merge(self._history.manifest, self.limits)
             if merged:

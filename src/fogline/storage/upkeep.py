@@ -43,13 +43,14 @@ def to_merge(manifest: Manifest, limits: StoreLimits) -> tuple[DataFile, ...]:
 
 
 def _runs(files: Sequence[DataFile], limits: StoreLimits) -> list[list[DataFile]]:
-    """Neighbours that fit one file together, in rows and in the arrivals they cover."""
+    """Neighbours that fit one file together, in rows, bytes and the arrivals they cover."""
     runs: list[list[DataFile]] = [[]]
     for file in files:
         run = [*runs[-1], file]
         first = min(item.arrived for item in run)
         last = max(item.arrived_last for item in run)
         fits = last - first <= limits.merge_span_us
+        fits &= sum(item.bytes for item in run) <= limits.file_bytes
         if runs[-1] and not (fits and sum(item.rows for item in run) <= limits.file_rows):
             runs.append([])
         runs[-1].append(file)
