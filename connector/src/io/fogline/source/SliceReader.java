@@ -42,6 +42,7 @@ final class SliceReader implements Closeable {
     private long bad;
     private long late;
     private long newest = Record.NO_TIME;
+    private long newestRow = Record.NO_TIME;
     private boolean finished;
     private final boolean live;
     private long liveEnd;
@@ -138,6 +139,11 @@ final class SliceReader implements Closeable {
         return new Progress.Found(slice.id(), good, bad, late, end - slice.start(), newest);
     }
 
+    /** The newest time, where no row told it: the filter left it out. */
+    long hidden() {
+        return newest > newestRow ? newest : Record.NO_TIME;
+    }
+
     /** Fills {@link #records} with the next message where that needs no look at it before; else false. */
     private boolean decodeAhead() throws IOException {
         if (!plain || !moveAhead()) {
@@ -218,6 +224,7 @@ final class SliceReader implements Closeable {
         if (filter != null && filter.test(columns) != Filter.TRUE) {
             return false;
         }
+        newestRow = Math.max(newestRow, time);
         row = rows.record(needsHash ? Sample.hash(hash, index) : 0, raw);
         return true;
     }
