@@ -105,7 +105,8 @@ def test_what_comes_within_idle_and_lateness_counts_and_what_comes_later_is_late
     say(writers["a"], 7000, 6999)
     wait_for(lambda: records(rows) == [0, 7000], 20, "record within lateness")
     (file,) = wait_for(lambda: list((tmp_path / "rejects").glob("*.ndjson")), 20, "late record")
-    assert json.loads(file.read_text())["kind"] == "late"
+    late = json.loads(file.read_text())
+    assert (late["kind"], late["topic"]) == ("late", "a")
 
 
 def test_a_batch_that_is_run_again_tells_the_same_time(

@@ -201,7 +201,7 @@ final class SliceReader implements Closeable {
     private boolean isBad(String reason) throws IOException {
         records.clear(context.arrival());
         bad++;
-        rejects.add("bad", reason, messages.position(), messages.bytes(), messages.from(), messages.to());
+        rejects.add("bad", reason, messages);
         if (errorRows) {
             row = rows.bad(reason, Sample.hash(hash, 0), raw);
         }
@@ -214,7 +214,7 @@ final class SliceReader implements Closeable {
         if (time < context.lateBefore()) {
             late++;
             String reason = "older than the newest record of earlier batches by more than " + options.lateness() + " ms";
-            rejects.add("late", reason, messages.position(), messages.bytes(), messages.from(), messages.to());
+            rejects.add("late", reason, messages);
             return false;
         }
         if (time > newest) {
