@@ -101,10 +101,13 @@ def test_bad_and_late_messages_are_told(agent: AgentProcess) -> None:
     wait_for(lambda: agent.records("bad/q/rooms"), 60, "bad message")
     (bad,) = agent.records("bad/q/rooms")
     assert bad["record"] == "rubbish"
+    assert bad["topic"] == "rooms/b"
     assert "not JSON" in bad["reason"]
     publish(agent, "rooms/b", reading("b", 2, 50))
     wait_for(lambda: agent.records("late/q/rooms"), 60, "late record")
-    assert json.loads(agent.records("late/q/rooms")[0]["record"])["x"] == 2
+    (late,) = agent.records("late/q/rooms")
+    assert json.loads(late["record"])["x"] == 2
+    assert late["topic"] == "rooms/b"
 
 
 def test_metrics_are_a_stream(agent: AgentProcess) -> None:

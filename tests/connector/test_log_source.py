@@ -74,6 +74,7 @@ def test_a_time_far_ahead_of_arrival_is_bad_and_moves_nothing(
         ("bad", "its time is more than 60000 ms ahead of its arrival")
     }
     assert len(lines) == 2
+    assert {line["topic"] for line in lines} == {"rooms/1"}
 
 
 def test_what_is_not_committed_is_not_read(batch: Callable, log: SiteLog) -> None:

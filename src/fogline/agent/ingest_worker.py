@@ -15,6 +15,7 @@ from fogline.links.inlet import BadLinks, Inlet
 from fogline.log import SiteLog
 
 _NOTE_SECONDS = 1.0
+_LISTEN_SECONDS = 0.5
 _STOP_SECONDS = 5.0
 
 
@@ -38,7 +39,7 @@ class IngestWorker:
         self._logs = logs
         self._bad = bad
         self._plan = IngestPlan()
-        self._note_due = 0.0
+        self._note_due = self._listen_due = 0.0
         self._error: Exception | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -69,6 +70,9 @@ class IngestWorker:
             self._change(plan)
         moved = self.journal.step(self._stop) if self.journal is not None else 0
         moved += sum(copier.step() for copier in self.copiers)
+        if self.journal is not None and time.monotonic() >= self._listen_due:
+            self._listen_due = time.monotonic() + _LISTEN_SECONDS
+            self.journal.listen()
         if time.monotonic() >= self._note_due:
             self._note_due = time.monotonic() + _NOTE_SECONDS
             for copier in self.copiers:

@@ -81,6 +81,7 @@ class Intake(Inlet):
                     break
                 self._broker.acknowledge(batch)
             self.state = "running" if self._broker.connected else "disconnected"
+            self.listen(hears=self._broker.connected)
         self.close()
 
     def unsubscribe(self) -> None:

@@ -49,6 +49,7 @@ from fogline.log import (
     set_position,
 )
 from fogline.log.frames import BadFrame
+from fogline.log.lock import is_written
 from fogline.log.segments import list_segments, locate
 
 _READ_BYTES = 2 << 20
@@ -66,7 +67,7 @@ class Target(Inlet):
 
     def __init__(self, subscription: Subscription, logs: SiteLog, registry: Registry) -> None:
         log = logs.writer(subscription.log)
-        super().__init__(subscription.pattern, log)
+        super().__init__(subscription.pattern, log, registry.source)
         self.subscription = subscription
         self._source = registry.source
         self.position = max(registry.starts[subscription.log], log.last_epoch(self._source))
@@ -139,6 +140,7 @@ class JournalIntake:
         self._batch: dict[Goal, list[Found]] = {}
         self.change(subscriptions)
         self._noted = get_position(journal, READER) or 0
+        self._goal = 0
         self._end = min((t.position for t in self.targets), default=self._noted)
 
     def change(self, subscriptions: Sequence[Subscription]) -> None:
@@ -186,6 +188,15 @@ class JournalIntake:
         if time.monotonic() >= self._note_due:
             self._note()
         return self._end - start
+
+    def listen(self) -> None:
+        """Called again and again, not too often: what was in the journal the last time is in the
+        logs, if the broker is there and nothing hinders us."""
+        caught_up = self._end >= self._goal and not self._problem
+        self._goal = self._source.committed()
+        hears = caught_up and is_written(self._folder)
+        for target in self.targets:
+            target.listen(hears and target.state == "running")
 
     def close(self) -> None:
         for target in self.targets:

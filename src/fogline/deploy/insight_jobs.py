@@ -15,7 +15,7 @@ from fogline.language.parser import parse
 from fogline.model.jobs import FIRST, SECOND, WHOLE, Job, Place, Query, Steps, Work
 from fogline.model.nodes import GATEWAY
 from fogline.model.sites import insight_log
-from fogline.model.streams import INSIGHT, StreamSource
+from fogline.model.streams import INSIGHT, RELAYED, StreamSource
 from fogline.plan.operators import Plan, Scan, walk_plan
 from fogline.plan.pane_spec import program_panes
 from fogline.plan.program import lower
@@ -165,7 +165,7 @@ def _forwarding(group: Group, streams: Iterable[StreamSource]) -> Iterator[Job]:
 
 
 def _message_place(group: Group, stream: StreamSource, node: str) -> Place:
-    return Place(f"messages/{group.name}/{stream.name}/{node}", group.site)
+    return Place(f"{RELAYED}{group.name}/{stream.name}/{node}", group.site)
 
 
 def _topic(stream: StreamSource) -> str:

@@ -48,6 +48,8 @@ class Copier:
         """These logs are there now. New ones get what is read from now on, also after a crash."""
         self.note()
         self._inlets = [inlet for inlet in inlets if inlet.wants(self.copy.topic)]
+        for inlet in self._inlets:
+            inlet.relayed = True
 
     def step(self) -> int:
         """Copies what is there; returns how many bytes that was."""

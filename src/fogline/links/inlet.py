@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from fogline.broker.topics import matches, split_share
 from fogline.links.receiver import Delivery, Part, Rejected, needed
 from fogline.log import LogError, LogFull, LogWriter, SiteLog
+from fogline.log.heard import Silence
 
 BAD_LOG = "bad/links"
 _RETRY_SECONDS = 0.2
@@ -17,7 +18,8 @@ _RETRY_SECONDS = 0.2
 class Inlet:
     """The one writer of a log, for all who feed it."""
 
-    def __init__(self, pattern: str, log: LogWriter) -> None:
+    def __init__(self, pattern: str, log: LogWriter, source: int = 0) -> None:
+        """`source` is the number of those who feed it directly."""
         self.state = "starting"
         self.messages = 0
         self.repeated = 0
@@ -25,6 +27,10 @@ class Inlet:
         self._pattern = split_share(pattern)[1]
         self._log = log
         self._guard = threading.Lock()
+        self._silence = Silence(log.folder)
+        self.relayed = bool(log.sources - {0, source})
+        """Others pass records on to it, in copies or over links: if they are held up on their way
+        it only seems to be silent."""
 
     def wants(self, topic: str) -> bool:
         return matches(self._pattern, topic)
@@ -33,6 +39,7 @@ class Inlet:
         """All parts, and of the deliveries what is new, in one commit. Raises what writing a log
         does, `LogFull` among it; then nothing is written."""
         with self._guard:
+            self.relayed |= bool(deliveries)
             wanted = [*parts, *needed(deliveries, self._log.last_epoch)]
             for part in wanted:
                 self._log.append(part.records, part.source, part.epoch, part.arrival)
@@ -52,6 +59,12 @@ class Inlet:
                 self.state = f"no space: {error}"
                 if stop.wait(_RETRY_SECONDS):
                     return False
+
+    def listen(self, hears: bool) -> None:
+        """Called again and again by one thread, so that readers know silence from nobody being
+        there. `hears`: everything that was sent so far has been written."""
+        listening = hears and not self.relayed and self._log.has_space()
+        self._silence.note(self._log.position, listening)
 
     def close(self) -> None:
         with self._guard:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import struct
 import threading
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from fogline.log.errors import LogBusy
 
 _held: set[Path] = set()
 _guard = threading.Lock()
+_FLOCK = struct.Struct("@hhqqi4x")
+"""`struct flock` of Linux."""
 
 
 class WriterLock:
@@ -34,6 +37,20 @@ class WriterLock:
             if self._key in _held:
                 _held.remove(self._key)
                 os.close(self._fd)
+
+
+def is_written(folder: Path) -> bool:
+    """Whether another process has the log open for writing; takes no lock itself."""
+    try:
+        fd = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, asked))[0]
+        return bool(kind != fcntl.F_UNLCK)
+    finally:
+        os.close(fd)
 
 
 def _locked(folder: Path) -> int:

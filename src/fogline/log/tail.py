@@ -60,9 +60,13 @@ class Tail:
             fd, self._segment, self._fd = self._fd, None, -1
             os.close(fd)
 
-    def _require_space(self, size: int) -> None:
+    def has_space(self, size: int = 0) -> bool:
+        """Whether more than is kept free would be left with so many bytes more."""
         state = os.statvfs(self._folder)
-        if state.f_bavail * state.f_frsize - size < self._min_free_bytes:
+        return state.f_bavail * state.f_frsize - size >= self._min_free_bytes
+
+    def _require_space(self, size: int) -> None:
+        if not self.has_space(size):
             kept = f"{self._min_free_bytes} bytes are kept free"
             raise LogFull(f"no space left for the log {self._folder}: {kept}")
 

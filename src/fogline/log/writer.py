@@ -62,6 +62,19 @@ class LogWriter:
         self._tail = Tail(folder, self._end, segment_bytes, min_free_bytes, self._settle_segment)
 
     @property
+    def folder(self) -> Path:
+        return self._folder
+
+    @property
+    def sources(self) -> frozenset[int]:
+        """Whose records it holds, as far as that is known."""
+        return frozenset(self._epochs)
+
+    def has_space(self) -> bool:
+        """Whether the disk has more free than is kept free."""
+        return self._tail.has_space()
+
+    @property
     def position(self) -> int:
         """The end of the last commit."""
         return self._end

@@ -13,6 +13,10 @@ NUMBER = "number"
 STRING = "string"
 
 LATENESS_MS, AHEAD_MS = 1000, 3_600_000
+IDLE_MS, SHORTEST_IDLE_MS = 60_000, 1000
+NEVER = "never"
+RELAYED = "messages/"
+"""What the topics begin with on which sites pass messages on for a query."""
 
 INSIGHT = "insight"
 """The format of our own results: keys are fields, the time is the end of the window."""
@@ -38,6 +42,9 @@ class StreamSource:
     lateness_ms: int = LATENESS_MS
     ahead_ms: int = AHEAD_MS
     """A record whose time is further ahead of its arrival at a site is bad: its clock is wrong."""
+    idle_ms: int | None = None
+    """In a live site: silent for so long, it no longer holds back event time; None: it always does.
+    """
     conditions: tuple[tuple[str, str], ...] = ()
     parameters: tuple[tuple[str, str | float], ...] = field(default=())
     share: float = 1.0

@@ -12,10 +12,14 @@ from fogline.language.limits import MAX_WINDOW_MILLIS
 from fogline.model.streams import (
     AHEAD_MS,
     FORMATS,
+    IDLE_MS,
     INSIGHT,
     LATENESS_MS,
     MQTT,
+    NEVER,
     NUMBER,
+    RELAYED,
+    SHORTEST_IDLE_MS,
     STRING,
     StreamSource,
 )
@@ -23,7 +27,7 @@ from fogline.plan.mqtt_checks import check_source
 from fogline.plan.problems import Problems, did_you_mean
 
 _COMMON = frozenset(
-    ("format", "time", "entity", "schema", "lateness", "ahead", "metric", "value", "header")
+    ("format", "time", "entity", "schema", "lateness", "ahead", "idle", "metric", "value", "header")
 )
 _REQUIRED = {"mqtt": {"topic"}, "file": {"path"}, "memory": {"name"}, "storageFabric": set[str]()}
 _OPTIONAL = {"mqtt": {"broker", "nodes"}, "file": set[str](), "memory": set[str]()}
@@ -105,6 +109,7 @@ def _stream(stream: ast.Stream, problems: Problems) -> StreamSource:
         schema=schema,
         lateness_ms=_duration(provider, "lateness", LATENESS_MS, problems),
         ahead_ms=_duration(provider, "ahead", AHEAD_MS, problems),
+        idle_ms=_idle(provider, problems),
         conditions=tuple(
             (p.key, str(p.value)) for p in provider.parameters if fabric and p.key not in _COMMON
         ),
@@ -186,6 +191,23 @@ def _duration(provider: ast.Provider, key: str, absent: int, problems: Problems)
         hint = f'write a number and a unit, e.g. {key}="2 s"'
         problems.add("PARAMETER", f'{key} "{parameter.value}" is no duration', parameter, hint)
         return absent
+    return millis
+
+
+def _idle(provider: ast.Provider, problems: Problems) -> int | None:
+    """Results and relayed messages may be held up on their way for long: they are waited for."""
+    parameter = _parameter(provider, "idle")
+    if parameter is None:
+        form, topic = _parameter(provider, "format"), _parameter(provider, "topic")
+        results = form is not None and form.value == INSIGHT
+        relayed = topic is not None and str(topic.value).startswith(RELAYED)
+        return None if provider.name != MQTT or results or relayed else IDLE_MS
+    if str(parameter.value).strip().lower() == NEVER:
+        return None
+    millis = _duration(provider, "idle", IDLE_MS, problems)
+    if millis < SHORTEST_IDLE_MS:
+        hint = f'write idle="{SHORTEST_IDLE_MS // 1000} s" or more, or idle="{NEVER}"'
+        problems.add("PARAMETER", f'idle "{parameter.value}" is too short', parameter, hint)
     return millis
 
 

@@ -1,10 +1,10 @@
-"""How far back records matter for results of a moment."""
+"""How far back records matter for results of a moment, and how long for later ones."""
 
 from __future__ import annotations
 
-from fogline.language.ast import TimeWindow
+from fogline.language.ast import SessionWindow, TimeWindow
 from fogline.plan.expressions import Aggregate
-from fogline.plan.program import Level, Program
+from fogline.plan.program import Level, Node, Program
 
 
 def look_back_ms(program: Program) -> int:
@@ -14,6 +14,18 @@ def look_back_ms(program: Program) -> int:
     number of records and over sessions have no such limit and do not count.
     """
     return sum(_longest(level) for level in program.levels)
+
+
+def open_ms(program: Program) -> int:
+    """How long after a record its last window is over, those of results made from it included."""
+    longest = (max(map(_open, level.nodes), default=0) for level in program.levels)
+    return sum(one + program.pane_ms for one in longest)
+
+
+def _open(node: Node) -> int:
+    every = node.trigger.millis if isinstance(node.trigger, TimeWindow) else 0
+    gaps = [a.window.gap_millis for a in node.aggregates if isinstance(a.window, SessionWindow)]
+    return every + max([*gaps, *map(_reach, node.aggregates)], default=0)
 
 
 def _longest(level: Level) -> int:

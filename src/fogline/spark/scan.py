@@ -25,6 +25,10 @@ END_OF_TIME = "9999-12-31 00:00:00"
 _SMALLEST_SPLIT, _LARGEST_SPLIT = 1 << 20, 64 << 20
 _TIME = "_time"
 _STREAM = "_stream"
+_CLOCK = "_clock"
+"""Not null in rows that tell a time and nothing else."""
+CLOCK = ("clock", "idle", "horizon", "clockStep")
+"""The options of a source whose event time also moves without records."""
 
 
 @dataclass(frozen=True)
@@ -107,11 +111,17 @@ def _read(
     pushed, rest = split_condition(scan.condition, columns)
     options = source_options(spark, scan, inputs[stream.name], columns, pushed, streaming)
     if not ordered:
-        options.pop("lateness", None)
+        for name in ("lateness", *CLOCK):
+            options.pop(name, None)
+    if "clock" in options:
+        fields = [*json.loads(options["fields"]), {"name": _CLOCK}]
+        options["fields"] = json.dumps(fields)
     reader: Any = (spark.readStream if streaming else spark.read).format("fogline")
     frame: DataFrame = reader.options(**options).load()
     if streaming and ordered:
         frame = frame.withWatermark(_TIME, f"{stream.lateness_ms} milliseconds")
+    if "clock" in options:
+        frame = frame.where(before_end(F.col(_CLOCK).isNull()))
     own = _leaves(columns, (stream.name,), functions)
     for condition in rest:
         frame = frame.where(before_end(to_column(condition, own)))

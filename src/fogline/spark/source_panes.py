@@ -46,7 +46,7 @@ def read_panes(
     table = frames[0]
     for other in frames[1:]:
         table = table.unionByName(other)
-    return table.where(before_end(F.lit(True)))
+    return table.where(before_end(F.col("channel").isNotNull()))
 
 
 def _read(spark: SparkSession, scan: Scan, options: dict[str, str], streaming: bool) -> DataFrame:

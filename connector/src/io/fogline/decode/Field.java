@@ -20,6 +20,7 @@ public record Field(String name, Type type, String from, boolean metric) impleme
         TOPIC,
         HASH,
         FRACTION,
+        CLOCK,
         TIME;
 
         public boolean isDecoded() {

@@ -26,7 +26,8 @@ final class FieldsParser {
             "_payload", Field.Type.PAYLOAD,
             "_topic", Field.Type.TOPIC,
             "_hash", Field.Type.HASH,
-            "_fraction", Field.Type.FRACTION);
+            "_fraction", Field.Type.FRACTION,
+            "_clock", Field.Type.CLOCK);
 
     private FieldsParser() {}
 
@@ -79,7 +80,7 @@ final class FieldsParser {
                 return DataTypes.DoubleType;
             case LONG, HASH:
                 return DataTypes.LongType;
-            case BOOLEAN:
+            case BOOLEAN, CLOCK:
                 return DataTypes.BooleanType;
             case TIME:
                 return DataTypes.TimestampType;

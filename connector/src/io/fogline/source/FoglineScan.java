@@ -1,5 +1,6 @@
 package io.fogline.source;
 
+import io.fogline.decode.Record;
 import java.util.List;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -52,7 +53,7 @@ final class FoglineScan implements Scan, Batch {
         BatchContext context = new BatchContext(arrival, options.currentFraction(), BatchContext.NEVER_LATE);
         List<List<Slice>> parts = planner.split(files.firsts(), end);
         return parts.stream()
-                .map(slices -> new SlicePartition(List.copyOf(slices), context, false))
+                .map(slices -> new SlicePartition(List.copyOf(slices), context, Record.NO_TIME))
                 .toArray(InputPartition[]::new);
     }
 

@@ -1,6 +1,7 @@
 package io.fogline.source;
 
 import io.fogline.decode.Record;
+import io.fogline.log.Heard;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
@@ -43,6 +44,10 @@ final class FoglineStream
     /** Where the real-time batch that runs began. */
     private SourceOffset reachedBase;
     private Store.Listing lastFruitless;
+    /** Null where event time moves with records only. */
+    private final StreamClock clock;
+    private SourceOffset knownAt;
+    private long knownNewest;
 
     FoglineStream(SourceOptions options, int[] output) {
         this.options = options;
@@ -51,6 +56,7 @@ final class FoglineStream
         this.planner = new Planner(options, files);
         this.pacer = options.speed() > 0 ? new Pacer(options, files) : null;
         this.frozen = options.tail() ? null : files.list();
+        this.clock = options.clock() == null ? null : new StreamClock(options);
         SparkContext.getOrCreate().register(progress);
         if (options.counts() != null) {
             LiveCounts.begin(options.counts());
@@ -85,9 +91,10 @@ final class FoglineStream
     @Override
     public Offset latestOffset(Offset startOffset, ReadLimit limit) {
         SourceOffset start = SourceOffset.of(startOffset);
+        Heard heard = clock == null ? null : clock.heard();
         Store.Listing listing = frozen == null ? files.list() : frozen;
         if (start.ended() || listing.equals(lastFruitless)) {
-            return start;
+            return ticked(start, heard);
         }
         SortedMap<String, Long> end = planner.advance(start.files(), listing, bytes(limit));
         if (pacer != null) {
@@ -96,7 +103,7 @@ final class FoglineStream
         boolean ended = options.flush() && listing.complete() && isAll(end, listing);
         if (end.equals(start.files()) && !ended) {
             lastFruitless = pacer == null ? listing : null;
-            return start;
+            return ticked(start, heard);
         }
         SortedMap<String, Long> from = new TreeMap<>();
         end.forEach((file, position) -> {
@@ -104,8 +111,23 @@ final class FoglineStream
                 from.put(file, start.position(file));
             }
         });
-        double fraction = options.currentFraction();
-        return new SourceOffset(end, from, newestBefore(start), System.currentTimeMillis(), fraction, ended, 0);
+        long newest = newestBefore(start);
+        if (clock != null) {
+            clock.speaks(start, newest);
+        }
+        return new SourceOffset(
+                end, from, newest, System.currentTimeMillis(), options.currentFraction(), ended, 0,
+                start.clock(), start.ticks());
+    }
+
+    /** There are no new records; perhaps time has gone on all the same. */
+    private SourceOffset ticked(SourceOffset start, Heard heard) {
+        if (clock == null || frozen != null) {
+            return start;
+        }
+        long newest = newestBefore(start);
+        long time = clock.next(start, newest, heard);
+        return time == Record.NO_TIME ? start : start.ticked(newest, time);
     }
 
     private static boolean isAll(SortedMap<String, Long> positions, Store.Listing listing) {
@@ -131,10 +153,15 @@ final class FoglineStream
         if (start.from().isEmpty()) {
             return start.newest();
         }
+        if (start.equals(knownAt)) {
+            return knownNewest;
+        }
         // After a restart the last batch was read by another process: look at its records again.
         boolean known = start.equals(lastPlanned) || options.lateness() < 0;
         long newest = known ? Math.max(done.newest(), progress.total().newest()) : newestIn(start);
-        return Math.max(start.newest(), newest);
+        knownAt = start;
+        knownNewest = Math.max(start.newest(), newest);
+        return knownNewest;
     }
 
     private long newestIn(SourceOffset batch) {
@@ -161,8 +188,9 @@ final class FoglineStream
     }
 
     private BatchContext context(SourceOffset end) {
-        boolean some = options.lateness() >= 0 && end.newest() != Record.NO_TIME;
-        long lateBefore = some ? end.newest() - options.lateness() * 1000 : BatchContext.NEVER_LATE;
+        long before = Math.max(end.newest(), end.clock());
+        boolean some = options.lateness() >= 0 && before != Record.NO_TIME;
+        long lateBefore = some ? before - options.lateness() * 1000 : BatchContext.NEVER_LATE;
         return new BatchContext(end.arrival() * 1000, end.fraction(), lateBefore);
     }
 
@@ -174,10 +202,13 @@ final class FoglineStream
         BatchContext context = context(end);
         List<InputPartition> partitions = new ArrayList<>();
         for (List<Slice> slices : planner.split(start.files(), end.files())) {
-            partitions.add(new SlicePartition(List.copyOf(slices), context, false));
+            partitions.add(new SlicePartition(List.copyOf(slices), context, Record.NO_TIME));
         }
         if (end.ended() && !start.ended()) {
-            partitions.add(new SlicePartition(List.of(), context, true));
+            partitions.add(new SlicePartition(List.of(), context, Rows.END_TIME));
+        }
+        if (end.ticks() > start.ticks()) {
+            partitions.add(new SlicePartition(List.of(), context, end.clock()));
         }
         return partitions.toArray(InputPartition[]::new);
     }
@@ -229,5 +260,9 @@ final class FoglineStream
     }
 
     @Override
-    public void stop() {}
+    public void stop() {
+        if (clock != null) {
+            clock.leave();
+        }
+    }
 }

@@ -1,5 +1,6 @@
 package io.fogline.source;
 
+import io.fogline.decode.Record;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -60,6 +61,7 @@ final class PaneReader implements PartitionReader<InternalRow> {
     }
 
     private void readAll() throws IOException {
+        long time = partition.time();
         for (Slice slice : partition.slices()) {
             try (SliceReader reader = new SliceReader(slice, options, new int[0], partition.context())) {
                 while (reader.next()) {
@@ -68,18 +70,22 @@ final class PaneReader implements PartitionReader<InternalRow> {
                 if (progress != null) {
                     progress.add(reader.found());
                 }
+                if (options.clock() != null) {
+                    time = Math.max(time, reader.found().newest());
+                }
             }
         }
+        long told = Record.NO_TIME;
         for (int i = 0; i < tables.length; i++) {
             for (PaneKeys.Entry entry : tables[i].entries()) {
                 for (PaneCell cell : entry.cells) {
                     rows.add(row(spec.channels().get(i).number(), entry, cell));
+                    told = Math.max(told, cell.newest);
                 }
             }
         }
-        if (partition.endRow()) {
-            rows.add(new GenericInternalRow(new Object[] {
-                null, null, null, null, null, null, null, Rows.END_TIME}));
+        if (time > told) {
+            rows.add(new GenericInternalRow(new Object[] {null, null, null, null, null, null, null, time}));
         }
     }
 

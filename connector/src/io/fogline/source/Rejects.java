@@ -38,7 +38,8 @@ final class Rejects implements Closeable {
         this.target = folder == null ? null : Path.of(folder, name);
     }
 
-    void add(String kind, String reason, long position, byte[] bytes, int from, int to) throws IOException {
+    /** The message that {@code messages} is at is bad, or holds a late record. */
+    void add(String kind, String reason, Messages messages) throws IOException {
         if (target == null) {
             return;
         }
@@ -50,8 +51,12 @@ final class Rejects implements Closeable {
         out.writeStringField("kind", kind);
         out.writeStringField("reason", reason);
         out.writeStringField("file", slice.file());
-        out.writeNumberField("position", position);
-        content(bytes, from, to);
+        out.writeNumberField("position", messages.position());
+        byte[] topic = messages.topic();
+        if (topic != null) {
+            out.writeStringField("topic", new String(topic, StandardCharsets.UTF_8));
+        }
+        content(messages.bytes(), messages.from(), messages.to());
         out.writeEndObject();
         out.writeRaw('\n');
     }

@@ -1,11 +1,12 @@
 package io.fogline.source;
 
+import io.fogline.decode.Record;
 import java.io.IOException;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
 
-/** Reads a partition: its slices one after the other, then the end row if it has one. */
+/** Reads a partition: its slices one after the other, then the row with a time if it has one. */
 final class RowReader implements PartitionReader<InternalRow> {
     private final SlicePartition partition;
     private final SourceOptions options;
@@ -13,7 +14,7 @@ final class RowReader implements PartitionReader<InternalRow> {
     private final Progress progress;
     private int nextSlice;
     private SliceReader reader;
-    private boolean endRowGiven;
+    private long time;
     private UnsafeRow row;
 
     /** {@code progress} may be null: a batch read reports none. */
@@ -22,6 +23,7 @@ final class RowReader implements PartitionReader<InternalRow> {
         this.options = options;
         this.output = output;
         this.progress = progress;
+        this.time = partition.time();
     }
 
     @Override
@@ -33,20 +35,20 @@ final class RowReader implements PartitionReader<InternalRow> {
             }
             closeSlice();
             if (nextSlice == partition.slices().size()) {
-                return endRow();
+                return timeRow();
             }
             Slice slice = partition.slices().get(nextSlice++);
             reader = new SliceReader(slice, options, output, partition.context());
         }
     }
 
-    private boolean endRow() {
-        if (!partition.endRow() || endRowGiven) {
+    private boolean timeRow() {
+        if (time == Record.NO_TIME) {
             return false;
         }
-        endRowGiven = true;
         Columns nothing = new Columns(options.layout(), options.fields());
-        row = new Rows(nothing, options.fields(), output, partition.context().fraction()).end();
+        row = new Rows(nothing, options.fields(), output, partition.context().fraction()).time(time);
+        time = Record.NO_TIME;
         return true;
     }
 
@@ -61,6 +63,9 @@ final class RowReader implements PartitionReader<InternalRow> {
             reader = null;
             if (progress != null) {
                 progress.add(closing.found());
+            }
+            if (options.clock() != null) {
+                time = Math.max(time, closing.hidden());
             }
             closing.close();
         }

@@ -114,12 +114,14 @@ final class Rows {
         return writer.getRow();
     }
 
-    /** The row after the last one: nulls and a time no record has. */
-    UnsafeRow end() {
+    /** A row that tells a time and nothing else. */
+    UnsafeRow time(long micros) {
         begin();
         for (int i = 0; i < types.length; i++) {
             if (types[i] == Field.Type.TIME) {
-                writer.write(i, END_TIME);
+                writer.write(i, micros);
+            } else if (types[i] == Field.Type.CLOCK) {
+                writer.write(i, true);
             } else {
                 writer.setNullAt(i);
             }

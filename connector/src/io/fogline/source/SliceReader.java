@@ -42,6 +42,7 @@ final class SliceReader implements Closeable {
     private long bad;
     private long late;
     private long newest = Record.NO_TIME;
+    private long newestRow = Record.NO_TIME;
     private boolean finished;
     private final boolean live;
     private long liveEnd;
@@ -138,6 +139,11 @@ final class SliceReader implements Closeable {
         return new Progress.Found(slice.id(), good, bad, late, end - slice.start(), newest);
     }
 
+    /** The newest time, where no row told it: the filter left it out. */
+    long hidden() {
+        return newest > newestRow ? newest : Record.NO_TIME;
+    }
+
     /** Fills {@link #records} with the next message where that needs no look at it before; else false. */
     private boolean decodeAhead() throws IOException {
         if (!plain || !moveAhead()) {
@@ -195,7 +201,7 @@ final class SliceReader implements Closeable {
     private boolean isBad(String reason) throws IOException {
         records.clear(context.arrival());
         bad++;
-        rejects.add("bad", reason, messages.position(), messages.bytes(), messages.from(), messages.to());
+        rejects.add("bad", reason, messages);
         if (errorRows) {
             row = rows.bad(reason, Sample.hash(hash, 0), raw);
         }
@@ -208,7 +214,7 @@ final class SliceReader implements Closeable {
         if (time < context.lateBefore()) {
             late++;
             String reason = "older than the newest record of earlier batches by more than " + options.lateness() + " ms";
-            rejects.add("late", reason, messages.position(), messages.bytes(), messages.from(), messages.to());
+            rejects.add("late", reason, messages);
             return false;
         }
         if (time > newest) {
@@ -218,6 +224,7 @@ final class SliceReader implements Closeable {
         if (filter != null && filter.test(columns) != Filter.TRUE) {
             return false;
         }
+        newestRow = Math.max(newestRow, time);
         row = rows.record(needsHash ? Sample.hash(hash, index) : 0, raw);
         return true;
     }

@@ -25,6 +25,8 @@ final class SourceOffset extends Offset {
     private final double fraction;
     private final boolean ended;
     private final long skip;
+    private final long clock;
+    private final long ticks;
 
     /**
      * @param newest newest event time of all earlier batches, in microseconds
@@ -32,6 +34,8 @@ final class SourceOffset extends Offset {
      * @param fraction live sampling fraction of the batch
      * @param ended the end row was produced in this batch or before
      * @param skip rows of the frame at the end that were taken already (real time only)
+     * @param clock the event time that was last told without a record, in microseconds
+     * @param ticks how often one was told; a batch with a further one holds no records
      */
     SourceOffset(
             SortedMap<String, Long> files,
@@ -40,7 +44,9 @@ final class SourceOffset extends Offset {
             long arrival,
             double fraction,
             boolean ended,
-            long skip) {
+            long skip,
+            long clock,
+            long ticks) {
         this.files = files;
         this.from = from;
         this.newest = newest;
@@ -48,17 +54,30 @@ final class SourceOffset extends Offset {
         this.fraction = fraction;
         this.ended = ended;
         this.skip = skip;
+        this.clock = clock;
+        this.ticks = ticks;
     }
 
     static SourceOffset initial(SortedMap<String, Long> firsts) {
-        return new SourceOffset(firsts, new TreeMap<>(), Record.NO_TIME, 0, 1, false, 0);
+        return new SourceOffset(firsts, new TreeMap<>(), Record.NO_TIME, 0, 1, false, 0, Record.NO_TIME, 0);
+    }
+
+    /** The end of a batch that holds no records, but tells of an event time. */
+    SourceOffset ticked(long newestSoFar, long time) {
+        return new SourceOffset(
+                files, new TreeMap<>(), newestSoFar, arrival, fraction, ended, skip, time, ticks + 1);
+    }
+
+    /** Whether nothing has been read yet. */
+    boolean isInitial() {
+        return arrival == 0 && ticks == 0;
     }
 
     /** Where a real-time batch that began at this offset has come to. */
     SourceOffset reached(String file, long position, long skip) {
         SortedMap<String, Long> end = new TreeMap<>(files);
         end.put(file, position);
-        return new SourceOffset(end, new TreeMap<>(), newest, arrival, fraction, ended, skip);
+        return new SourceOffset(end, new TreeMap<>(), newest, arrival, fraction, ended, skip, clock, ticks);
     }
 
     /** The offset itself, also where Spark has it only as its checkpoint keeps it. */
@@ -76,7 +95,9 @@ final class SourceOffset extends Offset {
                     node.path("arrival").asLong(),
                     node.path("fraction").asDouble(1),
                     node.path("ended").asBoolean(),
-                    node.path("skip").asLong());
+                    node.path("skip").asLong(),
+                    node.path("clock").asLong(Record.NO_TIME),
+                    node.path("ticks").asLong());
         } catch (JsonProcessingException e) {
             throw new IllegalArgumentException("the checkpoint holds no offset of a fogline source: " + text, e);
         }
@@ -103,6 +124,10 @@ final class SourceOffset extends Offset {
         node.put("ended", ended);
         if (skip > 0) {
             node.put("skip", skip);
+        }
+        if (ticks > 0) {
+            node.put("clock", clock);
+            node.put("ticks", ticks);
         }
         return node.toString();
     }
@@ -137,5 +162,13 @@ final class SourceOffset extends Offset {
 
     long skip() {
         return skip;
+    }
+
+    long clock() {
+        return clock;
+    }
+
+    long ticks() {
+        return ticks;
     }
 }

@@ -27,6 +27,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * @param timeShift microseconds to add to every declared time
  * @param counts the name under which a reader in real time tells what it has found, or null
  * @param start of a log: the position at which a stream without a checkpoint begins
+ * @param clock how event time moves on without records; null: it does not
  */
 record SourceOptions(
         String path,
@@ -53,7 +54,8 @@ record SourceOptions(
         boolean log,
         long timeShift,
         String counts,
-        long start)
+        long start,
+        ClockOptions clock)
         implements Serializable {
 
     private static final ObjectMapper JSON = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS);
@@ -96,7 +98,8 @@ record SourceOptions(
                 flag(options, "log"),
                 number(options, "timeShift", 0, Long.MIN_VALUE),
                 options.get("counts"),
-                number(options, "start", 0, 0)).checked();
+                number(options, "start", 0, 0),
+                clock(options)).checked();
     }
 
     private SourceOptions checked() {
@@ -106,7 +109,19 @@ record SourceOptions(
         if (ahead >= 0 && !log) {
             throw new IllegalArgumentException("option ahead: only messages in a log have a time of arrival");
         }
+        if (clock != null && (!log || lateness < 0)) {
+            throw new IllegalArgumentException("option clock: only of a log that is read with a lateness");
+        }
         return this;
+    }
+
+    private static ClockOptions clock(CaseInsensitiveStringMap options) {
+        String group = options.get("clock");
+        return group == null ? null : new ClockOptions(
+                group,
+                number(options, "idle", -1, -1),
+                number(options, "horizon", 0, 0),
+                number(options, "clockStep", 1000, 1));
     }
 
     /** A new filter; null when every row is wanted. */
@@ -119,7 +134,7 @@ record SourceOptions(
         return new SourceOptions(
                 path, format, fields, layout, entity, header, filter, sample, sampleSeed, control, controlDrops, stream,
                 lateness, ahead, null, maxBytesPerTrigger, splitBytes, tail, flush, speed, panes, log, timeShift,
-                counts, start);
+                counts, start, clock);
     }
 
     /** Whether bad messages are rows of their own. */
