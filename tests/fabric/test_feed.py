@@ -372,7 +372,7 @@ def test_what_a_copy_holds_is_followed_when_its_origin_dies(
         until(lambda: not here.fabric.seen()["north"].can_be_asked, "it is missed")
         world.follow(here.fabric, question)
         world.wait_for(700, question)
-        assert world.state(question)["copies"] == {"north": "south"}
+        world.wait(lambda: world.state(question).get("copies") == {"north": "south"}, "word of it")
         world.end()
         north.start()
         north.put(some_values(100, first=700))
