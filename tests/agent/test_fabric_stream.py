@@ -63,6 +63,17 @@ def test_the_log_is_that_of_the_question() -> None:
     assert subscriptions([made]) == []
 
 
+def test_of_jobs_with_the_same_question_what_the_most_needs_is_sent() -> None:
+    jobs = [job(STREAM + LOAD), job(STREAM + LOAD, "k")]
+    both = {"j": {"cpu": {"a": 0.2, "b": 0.3}}, "k": {"cpu": {"a": 0.4}}}
+    (log,) = fabric_logs(jobs, both)
+    assert log["shares"] == {"a": 0.4}
+    assert fabric_logs(jobs[:1], both)[0]["shares"] == {"a": 0.2, "b": 0.3}
+    for none in ({}, {"j": {"cpu": {"a": 0.2}}}, {"other": {"cpu": {"a": 0.2}}}):
+        assert fabric_logs(jobs, none) == fabric_logs(jobs)
+    assert "shares" not in fabric_logs(jobs)[0]
+
+
 def test_equal_questions_share_a_log_others_do_not() -> None:
     again = job(STREAM.replace('zone="a"', 'zone="b"') + LOAD, "again")
     other = job('s = STREAM FROM storageFabric(entityID="x"); i = COMPUTE COUNT(s) EVERY 1 s;', "o")

@@ -52,6 +52,7 @@ class Keeper:
         self.name, self.url = name, url
         self.links = links or {}
         self.held: dict[str, list[str] | None] = {}
+        self.shares: dict[str, Any] = {}
         self.answer: Callable[[], Any] = self.report
         self.refuses = False
         self.told = 0
@@ -75,7 +76,8 @@ class Keeper:
                 origin: {"metrics": metrics, "until": int((time.time() - 2) * 1e6), "bytes": 1000}
                 for origin, metrics in self.held.items()
             }
-        return {"id": self.name, "bytes": 5000, "metrics": {"cpu_user": 5000}, "copies": copies}
+        told = {"id": self.name, "bytes": 5000, "metrics": {"cpu_user": 5000}, "copies": copies}
+        return told | ({"shares": self.shares} if self.shares else {})
 
     def _copies(self, body: dict[str, Any]) -> dict[str, Any]:
         self.told += 1
@@ -83,6 +85,7 @@ class Keeper:
             raise DataError("the disk is full")
         with self._lock:
             self.held = dict(body["copies"])
+            self.shares = body.get("shares", self.shares)
         return {}
 
     def crash(self) -> None:
@@ -252,6 +255,27 @@ def test_a_copy_comes_near_a_query_and_goes_with_it(world: World) -> None:
     world.service.delete_job("load")
     until(lambda: world["near"].held == {})
     assert world["far"].held == {}
+
+
+def test_less_is_sent_to_a_query_that_samples(world: World) -> None:
+    world.begin(replace(QUICK, sampling=True, least_quality=0.5)).add("near", links={"far": 80.0})
+    world.add("far")
+    until(lambda: world.service.nodes()[1]["links"])
+    query = (
+        'cpu = STREAM FROM storageFabric(metricID="cpu_%", nodeID="far");\n'
+        "load = COMPUTE ARITHMETIC_MEAN(cpu, 10 s) EVERY 10 s WITH SAMPLE 0.4;\n"
+    )
+    world.service.post_job({"job_name": "load", "site": "near", "query": query})
+    until(lambda: world["near"].shares == {"load": {"cpu": {"far": pytest.approx(0.2)}}})
+    until(lambda: world.loop.seen["near"].settled)
+    assert world.service.replicas.shown()["shares"] == world["near"].shares
+    assert world["far"].shares == {}
+    world["near"].crash()
+    world["near"].shares = {}  # a site that starts again has none
+    world["near"].restart()
+    until(lambda: world["near"].shares)
+    world.service.delete_job("load")
+    until(lambda: world["near"].shares == {})
 
 
 def test_wishes_refusals_and_what_must_not_be_lost(world: World) -> None:
@@ -435,6 +459,8 @@ def test_rest_and_the_commands(
         assert {node["uncopied"] for node in shown["nodes"]} == {""}
         world.loop.uncopied = {"a": "no copy: it is too large"}
         assert "a: no copy: it is too large" in fogline("replicas").err
+        world.loop.shares = {"j": {"s": {"a": 0.25}}}
+        assert "j: 25% of s is sent from a" in fogline("replicas").out
         assert fogline("replicas", "add", "a", "nobody").code == 1
         assert fogline("replicas", "remove", "a", "b").code == 0
         assert fogline("replicas", "remove", "a", "b").code == 1

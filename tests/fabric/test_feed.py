@@ -372,7 +372,7 @@ def test_what_a_copy_holds_is_followed_when_its_origin_dies(
         until(lambda: not here.fabric.seen()["north"].can_be_asked, "it is missed")
         world.follow(here.fabric, question)
         world.wait_for(700, question)
-        assert world.state(question)["copies"] == {"north": "south"}
+        world.wait(lambda: world.state(question).get("copies") == {"north": "south"}, "word of it")
         world.end()
         north.start()
         north.put(some_values(100, first=700))
@@ -401,6 +401,27 @@ def test_a_share_is_sent_by_nodes_and_copies_alike(tmp_path: Path, world: World)
         world.wait_for(len(wanted), some)
         assert world.numbers("north", some) == wanted
         world.end()
+
+
+def test_a_node_that_is_to_send_less_does_so_at_once(world: World) -> None:
+    """Others send what they did; what comes later is sent in full again, nothing twice."""
+    north, south = world.node("north"), world.node("south")
+    world.begin(ALL)
+    assert world.feed is not None
+    (log,) = items(ALL)
+    world.feed.set_logs([log | {"shares": {"north": 0.2}}])
+    world.wait(lambda: world.state()["shares"] == {"north": 0.2}, "less")
+    north.put(1_000)
+    south.put(1_000)
+    world.wait(lambda: len(world.numbers("south")) == 1_000, "all of south")
+    world.wait(lambda: world.places(ALL)["north"] == north.store.last_seq, "the end of north")
+    some = world.numbers("north")
+    assert 100 < len(some) < 300
+    assert {question.share for question in south.asked} == {1.0}
+    world.feed.set_logs([log])
+    world.wait(lambda: world.state()["shares"] == {}, "all again")
+    north.put(100)
+    world.wait(lambda: world.numbers("north") == [*some, *range(1_000, 1_100)], "all of it")
 
 
 # ── nodes that tell nonsense ─────────────────────────────────────────────────────────────────────

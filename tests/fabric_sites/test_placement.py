@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,10 @@ SITES = ("calm", "shaky")
 QUERY = """
 all = STREAM FROM storageFabric(metricID="n");
 count_n = COMPUTE COUNT("n" FROM (all), 10 s) EVERY 10 s;
+"""
+SAMPLED = """
+all = STREAM FROM storageFabric(metricID="n", nodeID="far");
+mean_n = COMPUTE AVG("n" FROM (all), 10 s) EVERY 10 s WITH SAMPLE 0.6;
 """
 
 
@@ -54,7 +59,8 @@ def query_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         SiteSpec("far", more={"engine": "none", "store": STORED}),
         SiteSpec("near", more={"store": {"metrics": False}}),
     ]
-    eager = {"replicas": {"seconds": 1, "beta": 100_000}}
+    more = {"sampling": True, "least_quality": 0.5}
+    eager = {"replicas": {"seconds": 1, "beta": 100_000, **more}}
     with World(tmp_path_factory.mktemp("query"), specs, coordinator=eager) as made:
         yield made
 
@@ -88,6 +94,30 @@ def test_what_a_query_reads_is_copied_to_where_it_runs(query_world: World) -> No
     world.client.delete_pipeline("hot")
     eventually(lambda: world.client.replicas()["copies"] == [], "the copy goes with the job", 180)
     eventually(lambda: not (world.folder / "near" / "copies" / "far").exists(), "its files gone")
+
+
+def test_less_is_sent_to_a_query_that_samples(query_world: World) -> None:
+    """Both steps in force: a copy beside the query, and of that a half of what it asks for."""
+    world = query_world
+    eventually(lambda: set(states(world, "near").values()) == {"answered"}, "both sites")
+    publish(world, "far", range(10))
+    eventually(lambda: counts(world, "near").get("far") == 10, "10 values")
+    world.client.put_pipeline("some", SAMPLED, "ins")
+    world.wait_running("some")
+
+    def log() -> dict[str, Any]:
+        (told,) = world.status("near")["store"]["fabric_logs"]
+        return dict(told)
+
+    eventually(lambda: log()["shares"] == {"far": 0.3}, "less of far", 180)
+    eventually(lambda: log()["copies"] == {"far": "near"}, "a job that reads the copy", 180)
+    before = log()
+    publish(world, "far", range(1_000, 3_000))
+    eventually(lambda: held(world, "near", "far") == 2_010, "all values in the copy")
+    last = ask(world, "near", "/v1/state")["copies"]["far"]["last"]
+    eventually(lambda: log()["nodes"]["far"] >= last, "everything looked at")
+    assert 450 < log()["values"] - before["values"] < 750, "about 0.3 of 2,000"
+    world.client.delete_pipeline("some")
 
 
 def _node(world: World, name: str) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from fogline.errors import DataError, UsageError
 from fogline.log.names import folder_name
 from fogline.model.broker_url import BrokerUrl
 from fogline.model.jobs import FIRST, LOG, SECOND, Assignment, Code, Place, Query, Steps
+from fogline.model.shares import Shares
 from fogline.model.sites import bad_log, command_log, insight_log, late_log, out_log, stream_log
 from fogline.model.streams import FABRIC, MQTT, StreamSource
 from fogline.plan.choose import chosen
@@ -162,13 +163,26 @@ def _wanted(job: AgentJob) -> Iterator[dict[str, Any]]:
         }
 
 
-def fabric_logs(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:
-    """What the store process writes into logs for jobs: one for each question to the fabric."""
-    asked = (s for job in jobs for s in job.streams() if s.provider == FABRIC)
-    return [
-        {"log": log, **question.as_json()}
-        for log, question in {stream_log(s): s.question for s in asked}.items()
-    ]
+def fabric_logs(jobs: Iterable[AgentJob], shares: Shares | None = None) -> list[dict[str, Any]]:
+    """What the store process writes into logs for jobs: one for each question to the fabric.
+
+    With `shares` some nodes send less; of jobs with the same question, what the most needs.
+    """
+    asked = [(job.name, s) for job in jobs for s in job.streams() if s.provider == FABRIC]
+    told: dict[str, dict[str, Any]] = {}
+    sent: dict[str, list[Mapping[str, float]]] = {}
+    for name, stream in asked:
+        log = stream_log(stream)
+        told[log] = {"log": log, **stream.question.as_json()}
+        sent.setdefault(log, []).append((shares or {}).get(name, {}).get(stream.name, {}))
+    return [item | _least(sent[log]) for log, item in told.items()]
+
+
+def _least(sent: list[Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """What every job of a log can do with less of."""
+    common = set.intersection(*(set(nodes) for nodes in sent))
+    found = {node: max(nodes[node] for nodes in sent) for node in sorted(common)}
+    return {"shares": found} if found else {}
 
 
 def copies(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from fogline.control import ControlledNode, ControlOptions, Operation
 from fogline.errors import UsageError
 from fogline.model.jobs import Assignment
 from fogline.model.nodes import SITE, Node, Observed
+from fogline.model.shares import Shares, read_shares
 
 _INSTALL_SECONDS = 8.0
 _MOST_LINES = 1000
@@ -48,6 +49,11 @@ class Managed(Protocol):
 
     def remove(self, names: list[str]) -> None: ...
 
+    @property
+    def shares(self) -> Shares: ...
+
+    def send_shares(self, shares: Shares) -> None: ...
+
     def status(self) -> dict[str, Any]: ...
 
 
@@ -60,13 +66,13 @@ class Manager:
         found = {name: path for name, path in files.items() if path is not None}
         tls = Tls(**found) if found else None
         url = with_login(str(given.url), given.user, given.password_file)
-        store = StoreDoor(site.folder, lambda: site.store_address)
+        self._door = StoreDoor(site.folder, lambda: site.store_address)
         operations: dict[str, Operation] = {
             "install": self._install,
             "remove": self._remove,
             "logs": self._logs,
-            "store": store.report,
-            "copies": store.keep_copies,
+            "store": self._report,
+            "copies": self._copies,
         }
         self._store = site.store_address
         self._prober = Prober(site.config.site, url, site.config.peer_url, tls)
@@ -160,6 +166,15 @@ class Manager:
         self._site.remove([str(name) for name in names])
         self._node.changed()
         return {}
+
+    def _report(self, body: dict[str, Any]) -> dict[str, Any]:
+        """What is stored here, and what is sent to the queries that run here."""
+        return self._door.report(body) | {"shares": self._site.shares}
+
+    def _copies(self, body: dict[str, Any]) -> dict[str, Any]:
+        if "shares" in body:
+            self._site.send_shares(read_shares(body["shares"]))
+        return self._door.keep_copies(body)
 
     def _logs(self, body: dict[str, Any]) -> dict[str, Any]:
         """What was last said about a job, or by all processes."""

@@ -36,6 +36,7 @@ from fogline.log import Limits, LogError, SiteLog, enforce
 from fogline.log.writer import now_us
 from fogline.model.jobs import Assignment
 from fogline.model.nodes import NO_ENGINE
+from fogline.model.shares import Shares
 
 _TICK_SECONDS = 0.2
 _RETENTION_SECONDS = 30.0
@@ -265,6 +266,18 @@ class Site:
         """Ends these jobs; what they have computed is still sent, then they are forgotten."""
         with self._changing:
             if self.jobs.remove(names, self._told.revision + 1):
+                self._changed()
+
+    @property
+    def shares(self) -> Shares:
+        """How much of nodes' values is sent to queries here, where that is less than they ask."""
+        return self._told.shares
+
+    def send_shares(self, shares: Shares) -> None:
+        """From now on, until they are told anew or the site starts again: then all is sent."""
+        with self._changing:
+            if shares != self._told.shares:
+                self._told.shares = shares
                 self._changed()
 
     def _changed(self) -> int:

@@ -13,6 +13,7 @@ from fogline.agent.site_jobs import SiteJobs
 from fogline.agent.store_feeds import feeds, topics
 from fogline.broker.login import read_password, with_login
 from fogline.broker.topics import split_share
+from fogline.model.shares import Shares
 
 _FEWEST_SLOTS = 64
 """Room for jobs in real time; a managed site does not know how many it will get."""
@@ -27,6 +28,8 @@ class Told:
         self, config: SiteConfig, jobs: SiteJobs, broker: SiteBroker, packages: Packages
     ) -> None:
         self.revision = 1
+        self.shares: Shares = {}
+        """How much of nodes' values is sent to queries here, where that is less than they ask."""
         self._config = config
         self._jobs = jobs
         self._broker = broker
@@ -104,7 +107,7 @@ class Told:
             "nodes": dict(config.nodes),
             "control": self._control(),
             "feeds": feeds(self._jobs.all(), config),
-            "fabric_logs": fabric_logs(self._jobs.all()),
+            "fabric_logs": fabric_logs(self._jobs.all(), self.shares),
         }
 
     def _control(self) -> dict[str, Any] | None:

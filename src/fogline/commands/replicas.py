@@ -26,6 +26,10 @@ def show(as_json: bool) -> None:
     for node in told["nodes"]:
         if node["uncopied"]:
             click.echo(f"{node['node']}: {node['uncopied']}", err=True)
+    for job, streams in told.get("shares", {}).items():
+        for stream, nodes in streams.items():
+            for node, share in nodes.items():
+                click.echo(f"{job}: {share:.0%} of {stream} is sent from {node}")
     if told["problem"]:
         click.echo(f"problem: {told['problem']}", err=True)
 

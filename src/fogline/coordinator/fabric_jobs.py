@@ -11,7 +11,10 @@ from fogline.language.parser import parse
 from fogline.model.jobs import Job, Query
 from fogline.model.question import METRIC, NODE, declared
 from fogline.plan.build import plan_text
+from fogline.plan.expressions import Aggregate
 from fogline.plan.operators import Scan, walk_plan
+from fogline.plan.rules.shared import map_aggregates
+from fogline.plan.scope import SCALED
 
 FABRIC = "storageFabric"
 
@@ -25,6 +28,8 @@ class FabricStream:
     nodes: Metrics = None
     share: float = 1.0
     """What the query samples it down to: no more is sent."""
+    reducible: bool = False
+    """Whether even less may be sent: it is sampled, and no result is divided by its share."""
 
     def reads(self, origin: str, report: Report) -> bool:
         if self.nodes is not None and not any(matches(node, origin) for node in self.nodes):
@@ -57,19 +62,31 @@ def fabric_streams(text: str) -> tuple[FabricStream, ...]:
         streams = parse(text).streams
     except QueryError:
         return ()
-    found, shares = [], _shares(text)
+    found, (shares, scaled) = [], _shares(text)
     for stream in streams:
         if stream.provider.name == FABRIC:
             given = (stream.provider.get(METRIC), stream.provider.get(NODE))
             metrics, nodes = (None if v is None else (declared(str(v)),) for v in given)
-            found.append(FabricStream(stream.name, metrics, nodes, shares.get(stream.name, 1.0)))
+            share = shares.get(stream.name, 1.0)
+            reducible = share < 1 and stream.name not in scaled
+            found.append(FabricStream(stream.name, metrics, nodes, share, reducible))
     return tuple(found)
 
 
-def _shares(text: str) -> dict[str, float]:
-    """By stream; a query with functions of the user's own counts as one that reads everything."""
+def _shares(text: str) -> tuple[dict[str, float], set[str]]:
+    """By stream, and the streams of which results are divided by the share. A query with functions
+    of the user's own counts as one that reads everything."""
     try:
         plan = plan_text(text)
     except QueryError:
-        return {}
-    return {op.stream.name: op.stream.share for op in walk_plan(plan) if isinstance(op, Scan)}
+        return {}, set()
+    scaled: set[str] = set()
+
+    def look(aggregate: Aggregate) -> Aggregate:
+        if aggregate.function in SCALED:
+            scaled.update(aggregate.origins)
+        return aggregate
+
+    map_aggregates(plan, look)
+    scans = [op.stream for op in walk_plan(plan) if isinstance(op, Scan)]
+    return {stream.name: stream.share for stream in scans}, scaled

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fogline.coordinator.ports import Control
@@ -14,6 +14,7 @@ from fogline.coordinator.state import RETRY_FIRST, RETRY_LONGEST, wait_seconds
 from fogline.coordinator.store_reports import Metrics, Report, read_report
 from fogline.errors import DataError
 from fogline.model.nodes import SITE, NodeView
+from fogline.model.shares import Shares
 
 STORE, COPIES = "store", "copies"
 ASK_SECONDS = 10.0
@@ -32,13 +33,17 @@ class Seen:
     """When the report came, seconds since the epoch."""
     told: Copies | None = None
     """What it shall hold, if that is known."""
+    shares: Shares = field(default_factory=dict)
+    """What shall be sent to its queries, where that is less than they ask for."""
     problem: str = ""
     bad: int = 0
     """Answers that could not be read."""
 
     @property
     def settled(self) -> bool:
-        return self.report is not None and self.told is not None and holds(self.report, self.told)
+        if self.report is None or self.told is None:
+            return False
+        return holds(self.report, self.told) and self.report.shares == self.shares
 
 
 @dataclass(slots=True)
@@ -59,7 +64,8 @@ class _Line:
 class Lines:
     """One for each site. Times are of `time.monotonic`; all calls come from one thread.
 
-    `to_hold` gives what a node shall hold, from its name and its report.
+    `to_hold` gives what a node shall hold, from its name and its report, `to_send` what shall be
+    sent to the queries that run there.
     """
 
     def __init__(
@@ -68,8 +74,10 @@ class Lines:
         to_hold: Callable[[str, Report], dict[str, Metrics]],
         wake: Callable[[], None],
         seed: int = 0,
+        to_send: Callable[[str], Shares] = lambda _: {},
     ) -> None:
         self._control, self._to_hold, self._wake, self._seed = control, to_hold, wake, seed
+        self._to_send = to_send
         self._lines: dict[str, _Line] = {}
 
     def seen(self) -> dict[str, Seen]:
@@ -114,14 +122,15 @@ class Lines:
         if not line.fresh or report is None:
             self._ask(line, now, name, STORE, {})
             return
-        told = self._to_hold(name, report)
-        if told != line.seen.told:
-            line.seen = replace(line.seen, told=told)
-        if holds(report, told):
+        told, shares = self._to_hold(name, report), self._to_send(name)
+        if (told, shares) != (line.seen.told, line.seen.shares):
+            line.seen = replace(line.seen, told=told, shares=shares)
+        if line.seen.settled:
             line.attempts = 0
             return
         body = {origin: None if m is None else list(m) for origin, m in sorted(told.items())}
-        self._ask(line, now, name, COPIES, {"copies": body})
+        more = {} if report.shares == shares else {"shares": shares}
+        self._ask(line, now, name, COPIES, {"copies": body, **more})
 
     def _ask(self, line: _Line, now: float, name: str, op: str, body: dict[str, Any]) -> None:
         line.op, line.expires = op, now + ASK_SECONDS + SPARE_SECONDS

@@ -15,13 +15,14 @@ from dataclasses import replace
 from typing import Any
 
 from fogline.coordinator.decisions import Decisions, Settled
-from fogline.coordinator.fabric_jobs import fabric_job
+from fogline.coordinator.fabric_jobs import FabricJob, fabric_job
 from fogline.coordinator.planner import Nodes, Planner
 from fogline.coordinator.ports import Control
 from fogline.coordinator.replica_choice import Situation, by_stability, without_copy
 from fogline.coordinator.replica_config import ReplicaConfig
 from fogline.coordinator.replica_lines import ASK_SECONDS, SPARE_SECONDS, Lines, Seen
 from fogline.coordinator.replica_queries import by_queries
+from fogline.coordinator.replica_sampling import shares_of
 from fogline.coordinator.replicas import (
     QUERY,
     STABILITY,
@@ -34,6 +35,7 @@ from fogline.coordinator.store import Entry, Store
 from fogline.coordinator.store_reports import Metrics, Report
 from fogline.errors import FoglineError
 from fogline.model.nodes import NodeView
+from fogline.model.shares import Shares
 
 TICK_SECONDS = 0.5
 
@@ -62,11 +64,15 @@ class ReplicaLoop:
         self.problem = ""
         self.uncopied: Mapping[str, str] = {}
         """Nodes that have failed and whose values are not safe elsewhere, with the reason."""
+        self.shares: Shares = {}
+        """What is sent to queries, where that is less than they ask for."""
         self.seen: Mapping[str, Seen] = {}
         """As of the last turn."""
         self._nodes, self._planner, self._store, self._clock = nodes, planner, store, clock
         self._woken, self._ended = threading.Event(), threading.Event()
-        self._lines = Lines(control, self._to_hold, self._woken.set, seed)
+        self._homes: Mapping[str, str] = {}
+        """Where the jobs run that `shares` names."""
+        self._lines = Lines(control, self._to_hold, self._woken.set, seed, self._to_send)
         self._views: Mapping[str, NodeView] = {}
         self._asked: float | None = None
         self._next = 0.0
@@ -140,8 +146,10 @@ class ReplicaLoop:
         others = tuple(item for item in situation.decisions if item.reason != STABILITY)
         situation = replace(situation, decisions=(*others, *stable))
         self.uncopied = without_copy(situation, self.config.limits)
-        queries = self._for_queries(situation)
+        jobs = self._fabric_jobs()
+        queries = self._for_queries(situation, jobs)
         settled = self.decisions.settle((*stable, *queries))
+        self._sample(replace(situation, decisions=self.decisions.all()), jobs)
         self.decided = self._clock()
         self._log(settled)
 
@@ -163,8 +171,7 @@ class ReplicaLoop:
             {pair: link.mbit_s for pair, link in links.items() if link.mbit_s is not None},
         )
 
-    def _for_queries(self, situation: Situation) -> tuple[Decision, ...]:
-        """When it fails, what was decided before stays."""
+    def _fabric_jobs(self) -> list[FabricJob]:
         plan = self._planner.plan(self._views)
         jobs = []
         for name, (_, job) in plan.jobs.items():
@@ -172,11 +179,24 @@ class ReplicaLoop:
             found = fabric_job(job, node)
             if found is not None:
                 jobs.append(found)
+        return jobs
+
+    def _for_queries(self, situation: Situation, jobs: list[FabricJob]) -> tuple[Decision, ...]:
+        """When it fails, what was decided before stays."""
         try:
             return by_queries(situation, jobs, self.config)
         except FoglineError as error:
             self._note_failure(error)
             return tuple(item for item in situation.decisions if item.reason == QUERY)
+
+    def _sample(self, situation: Situation, jobs: list[FabricJob]) -> None:
+        """The second step for where the queries read now; when it fails, all is sent."""
+        try:
+            self.shares = shares_of(situation, jobs, self.config, self.shares)
+        except FoglineError as error:
+            self.shares = {}
+            self._note_failure(error)
+        self._homes = {job.name: job.node for job in jobs}
 
     def _log(self, settled: Settled) -> None:
         at = self._clock()
@@ -185,6 +205,9 @@ class ReplicaLoop:
         self._store.log(entries)
 
     # ── telling ──────────────────────────────────────────────────────────────────────────────────
+
+    def _to_send(self, node: str) -> Shares:
+        return {job: told for job, told in self.shares.items() if self._homes.get(job) == node}
 
     def _to_hold(self, holder: str, report: Report) -> dict[str, Metrics]:
         decisions = self.decisions.all()

@@ -8,7 +8,8 @@ the way is longer than that.
 How much of a source is sent the query itself says (`SAMPLE`); its results are exact where it does
 not. So the q of F are given, and nothing is lost by that: no choice of q lowers F. For a query that
 samples, the second step finds how far below its own shares L could go with a mean share of at least
-Q; that is told with the decision and left to the query's author.
+Q; that is told with the decision, and put in force where the configuration says so: see
+`fogline.coordinator.replica_sampling`.
 
 A copy stays as long as its job runs, unless another placement has an F at least a fifth lower. A
 source whose origin or copy is away is left as it is.
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fogline.adapt.query import (
     LONGEST,
@@ -66,6 +67,23 @@ def by_queries(
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Where a job reads each source now, by the decisions that are in force."""
+
+    query: Query
+    nodes: Mapping[str, str]
+    sources: Mapping[str, tuple[str, FabricStream]]
+    """Of each source: its origin, and what is read there."""
+
+
+def reading(situation: Situation, job: FabricJob, config: ReplicaConfig) -> Reading | None:
+    """None for a job that has no source."""
+    placing = _Placing(situation, job, config, situation.room(config.capacity))
+    query = placing.query(set())
+    return None if query is None else Reading(query, placing.present(query), placing.read)
+
+
 class _Placing:
     """One job: `room` is what holders can take, and is lowered by what is decided."""
 
@@ -76,15 +94,15 @@ class _Placing:
         self._refused = refused(situation.decisions)
         self._wanted = wanted(situation.decisions)
         self._before = [i for i in situation.decisions if i.reason == QUERY and i.job == job.name]
-        self._read: dict[str, tuple[str, FabricStream]] = {}
+        self.read: dict[str, tuple[str, FabricStream]] = {}
         """By source: its origin, and what is read there."""
 
     def decide(self, seconds: float) -> list[Decision]:
         kept = [item for item in self._before if self._is_away(item)]
-        query = self._query({item.origin for item in kept})
+        query = self.query({item.origin for item in kept})
         if query is None:
             return kept
-        present = evaluate(query, self._present(query))
+        present = evaluate(query, self.present(query))
         best = self._fitting(query, seconds)
         better = best.objective < GAIN * present.objective
         return kept + self._decisions(query, best if better else present, seconds / MOST_TRIES)
@@ -92,14 +110,14 @@ class _Placing:
     def _is_away(self, item: Decision) -> bool:
         return not {item.origin, item.holder} <= self._situation.here
 
-    def _query(self, left_alone: set[str]) -> Query | None:
+    def query(self, left_alone: set[str]) -> Query | None:
         sources = []
         for stream in self._job.streams:
             for origin in sorted(self._situation.here - left_alone):
                 report = self._situation.reports[origin]
                 if stream.reads(origin, report) and self._latency(origin) is not None:
                     name = f"{stream.name} of {origin}"
-                    self._read[name] = (origin, stream)
+                    self.read[name] = (origin, stream)
                     sources.append(Source(name, self._candidates(origin, stream), origin))
         if not sources:
             return None
@@ -139,11 +157,11 @@ class _Placing:
         size = self._situation.copy_size
         return max(size(origin, holder, both) - size(origin, holder, here[origin]), 0)
 
-    def _present(self, query: Query) -> dict[str, str]:
+    def present(self, query: Query) -> dict[str, str]:
         """Where each source is read now: at the copy made for this job, else at home."""
         found = {source.name: source.home for source in query.sources}
         for source in query.sources:
-            origin, stream = self._read[source.name]
+            origin, stream = self.read[source.name]
             for item in self._before:
                 able = any(c.node == item.holder for c in source.candidates)
                 if item.origin == origin and able and covers(item.metrics, stream.metrics):
@@ -158,7 +176,7 @@ class _Placing:
             if not too_much:
                 return best
             query = _without(query, too_much)
-        return evaluate(query, {**best.nodes, **{name: self._read[name][0] for name in too_much}})
+        return evaluate(query, {**best.nodes, **{name: self.read[name][0] for name in too_much}})
 
     def _sampled(self, query: Query, placed: QueryPlacement, seconds: float) -> QueryPlacement:
         """The second step: how much less could be sent of what `SAMPLE` leaves, at the same F."""
@@ -169,7 +187,7 @@ class _Placing:
         """Sources, with their nodes, for which there is no room any more."""
         left, found = dict(self._room), {}
         for name, node in sorted(nodes.items()):
-            origin, stream = self._read[name]
+            origin, stream = self.read[name]
             cost = 0 if node == origin else self._cost(origin, node, stream.metrics)
             if cost > left.get(node, 0):
                 found[name] = node
@@ -180,7 +198,7 @@ class _Placing:
     def _decisions(self, query: Query, placed: QueryPlacement, seconds: float) -> list[Decision]:
         found: dict[tuple[str, str], Decision] = {}
         home = evaluate(query, {source.name: source.home for source in query.sources})
-        least_share = min(self._read[source.name][1].share for source in query.sources)
+        least_share = min(self.read[source.name][1].share for source in query.sources)
         figures = {
             "latency_ms": placed.latency,
             "objective": placed.objective / least_share,
@@ -192,7 +210,7 @@ class _Placing:
         if sampled is not None:
             figures["sampled_latency_ms"] = sampled.latency
         for name, node in placed.nodes.items():
-            origin, stream = self._read[name]
+            origin, stream = self.read[name]
             if node != origin:
                 known = found.get((origin, node))
                 both = united(known.metrics, stream.metrics) if known else stream.metrics

@@ -42,6 +42,7 @@ class ReplicaService:
             "problem": loop.problem,
             "nodes": store_statuses(seen, history.all(), counts, loop.uncopied, now),
             "copies": copy_statuses(loop.decisions.all(), seen, now),
+            "shares": loop.shares,
         }
 
     def want(self, origin: str, holder: str, body: Mapping[str, Any]) -> dict[str, Any]:

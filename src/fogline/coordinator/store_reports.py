@@ -12,6 +12,7 @@ from typing import Any
 
 from fogline.errors import DataError
 from fogline.model.nodes import is_name
+from fogline.model.shares import Shares, read_shares
 
 Metrics = tuple[str, ...] | None
 """Names and prefixes (`cpu_%`); None means all."""
@@ -43,6 +44,8 @@ class Report:
     bytes: int
     metrics: Mapping[str, int] = field(default_factory=dict)
     copies: Mapping[str, Held] = field(default_factory=dict)
+    shares: Shares = field(default_factory=dict)
+    """What is sent to its queries, where that is less than they ask for."""
 
     def has(self, metrics: Metrics) -> bool:
         """Whether there is anything of these metrics."""
@@ -99,6 +102,7 @@ def read_report(body: Mapping[str, Any]) -> Report:
         _size(body.get("bytes"), "its store"),
         {name: _size(size, "a metric") for name, size in metrics.items()},
         {origin: _held(origin, told) for origin, told in copies.items()},
+        read_shares(body.get("shares", {})),
     )
 
 

@@ -43,6 +43,7 @@ class FabricFeed:
         self._sources = sources
         self._describe = describe
         self._wanted: dict[str, Question] = {}
+        self._shares: dict[str, dict[str, float]] = {}
         self._feeds: dict[str, FeedLog] = {}
         self._states: dict[str, str] = {}
         self._resting: dict[str, _Rest] = {}
@@ -54,8 +55,11 @@ class FabricFeed:
         self._thread = threading.Thread(target=self._run, daemon=True, name="fabric logs")
 
     def set_logs(self, items: Iterable[Mapping[str, Any]]) -> None:
-        """Items of the configuration's `fabric_logs`: `{"log", "metrics", …}`."""
-        self._wanted = {str(item["log"]): Question.from_json(item) for item in items}
+        """Items of the configuration's `fabric_logs`: `{"log", "metrics", …}`, with `shares` of
+        nodes that send less than is asked for."""
+        listed = list(items)
+        self._shares = {str(item["log"]): dict(item.get("shares") or {}) for item in listed}
+        self._wanted = {str(item["log"]): Question.from_json(item) for item in listed}
         self._changed.set()
 
     def start(self) -> None:
@@ -115,6 +119,7 @@ class FabricFeed:
         for name, question in wanted.items():
             if name not in self._feeds:
                 self._feeds[name] = FeedLog(self._logs, name, question)
+            self._feeds[name].shares = self._shares.get(name, {})
 
     def _round(self) -> bool:
         """One page of each node into each log; whether there is more at once."""
@@ -160,13 +165,15 @@ class FabricFeed:
                 "state": self._states.get(name, "starting"),
                 "values": feed.values,
                 "nodes": dict(feed.places),
+                "shares": dict(feed.shares),
                 "copies": {n: at for n, at in self._asked.get(name, {}).items() if n != at},
                 "away": resting,
             }
             for name, feed in self._feeds.items()
         ]
         unbegun = self._states.keys() - self._feeds.keys()
-        nothing: dict[str, Any] = {"values": 0, "nodes": {}, "copies": {}, "away": resting}
+        nothing: dict[str, Any] = {"values": 0, "nodes": {}, "shares": {}, "copies": {}}
+        nothing |= {"away": resting}
         self._told += [{"log": n, "state": self._states[n], **nothing} for n in sorted(unbegun)]
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol
@@ -67,6 +68,9 @@ class FeedLog:
     def __init__(self, logs: SiteLog, name: str, question: Question) -> None:
         self.name = name
         self.question = question
+        self.shares: Mapping[str, float] = {}
+        """Of nodes that send less than the question asks for. May change between two steps: values
+        of a smaller share are among those of a larger one, so none comes twice."""
         self.values = 0
         self.places: dict[str, int] = {}
         """How far it is with each node."""
@@ -86,7 +90,7 @@ class FeedLog:
         writer = self._opened()
         number = source_of_store(source.store_id)
         after = self._position(number, source, writer)
-        page = source.changes(after, self.question, PAGE)
+        page = source.changes(after, self._asked(node), PAGE)
         if page.last < after:
             raise BadValue(f"the store of {node} tells changes up to {page.last} after {after}")
         rows = self._wanted(page.table)
@@ -97,6 +101,10 @@ class FeedLog:
             self.values += len(rows)
         self._positions[number] = self.places[node] = page.last
         return not page.end and page.last > after
+
+    def _asked(self, node: str) -> Question:
+        share = min(self.question.share, self.shares.get(node, 1.0))
+        return replace(self.question, share=share)
 
     def close(self) -> None:
         """It goes on from here the next time."""

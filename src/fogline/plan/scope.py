@@ -34,7 +34,8 @@ from fogline.plan.operators import Sampling
 from fogline.plan.records import AS_DECLARED
 from fogline.plan.tree import calls_in, is_aggregate, strip_keys
 
-_SCALED = {"COUNT", "SUM", "RUNNING_COUNT"}
+SCALED = frozenset({"COUNT", "SUM", "RUNNING_COUNT"})
+"""Of a sample, these are divided by its fraction."""
 
 
 class Scope(Grouping):
@@ -135,7 +136,7 @@ class Scope(Grouping):
             labelled,
             fed=not raw,
         )
-        if self.sampling and raw and self.sampling.fraction and function in _SCALED:
+        if self.sampling and raw and self.sampling.fraction and function in SCALED:
             return Arithmetic("/", result, Constant(self.sampling.fraction))
         return result
 
