@@ -40,7 +40,7 @@ class Told:
             "copies": copies(self._jobs.all()),
         }
         if self._broker.own:
-            config["journal"] = str(self._broker.journal)
+            config |= {"journal": str(self._broker.journal), "retained": self._broker.url}
         return self._common() | config
 
     def subscriptions(self) -> list[dict[str, Any]]:
