@@ -70,6 +70,7 @@ class Told:
             "site": self._config.site,
             "folder": str(self._config.folder),
             "engine": self._config.engine,
+            "engine_host": self._config.engine_host,
             "slots": engine_slots(self._jobs.all()),
             "memory": self._config.memory,
             "trigger_ms": self._config.trigger_ms,
