@@ -166,6 +166,7 @@ def test_every_setting_is_listed() -> None:
     assert set(listed) == {name.upper() for name in Settings.__dataclass_fields__}
     defaults = Settings()
     assert listed["ENGINE"] == f"`{defaults.engine}`"
+    assert listed["ENGINE_HOST"] == f"`{defaults.engine_host}`"
     assert listed["MEMORY"] == f"`{defaults.memory}`"
     assert listed["PARTITIONS"] == f"`{defaults.partitions}`"
     assert listed["RETENTION_HOURS"] == f"`{defaults.retention_hours:g}`"

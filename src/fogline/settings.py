@@ -30,6 +30,8 @@ class Settings:
 
     engine: str = "local[*]"
     """Spark master: local[n], spark://…, k8s://…, yarn."""
+    engine_host: str = "127.0.0.1"
+    """Address of this machine at which the workers of a Spark cluster reach the driver."""
     memory: str = "2g"
     """Memory of the Spark driver."""
     partitions: int = 0

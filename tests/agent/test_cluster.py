@@ -22,6 +22,8 @@ counts = COMPUTE COUNT(n, 5 s) BY client EVERY 5 s;
 total = COMPUTE RUNNING_COUNT(n) BY client;
 """
 BASE = 1_735_689_600_000
+DRIVER = "127.0.0.2"
+"""Another address than everybody else's, so that it matters which one workers are told."""
 
 
 def start(folder: Path, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
@@ -62,7 +64,8 @@ def master(tmp_path: Path) -> Iterator[str]:
 def test_a_cluster_gives_the_same(master: str, tmp_path: Path) -> None:
     folder = tmp_path / "site"
     folder.mkdir()
-    agent = AgentProcess(folder, {"m": QUERY}, f'engine: "{master}"\n')
+    engine = f'engine: "{master}"\nengine_host: {DRIVER}\n'
+    agent = AgentProcess(folder, {"m": QUERY}, engine)
     agent.start()
     try:
         agent.wait_healthy(180)

@@ -13,6 +13,8 @@ from fogline.agent.config import SiteConfig, read_config
 from fogline.agent.manager import Manager
 from fogline.agent.site import Site
 from fogline.errors import FoglineError, SetupError, UsageError
+from fogline.settings import Settings
+from fogline.spark.session import _configuration
 
 
 def write(folder: Path, text: str) -> Path:
@@ -38,6 +40,7 @@ jobs: [{name: heat, query: q/a.ins}, b.ins]
 broker: {url: "mqtts://host:8883", user: u, password_file: secret, ca: ca.pem}
 retention: {hours: 2, megabytes: 100}
 engine: spark://host:7077
+engine_host: 10.0.0.7
 memory: 2g
 trigger_ms: 200
 http_port: 8080
@@ -50,6 +53,7 @@ min_free_megabytes: 10
     assert config.broker.password_file == tmp_path / "secret"
     assert config.retention.hours == 2.0
     assert (config.trigger_ms, config.http_port) == (200, 8080)
+    assert config.engine_host == "10.0.0.7"
 
 
 @pytest.mark.parametrize(
@@ -68,6 +72,10 @@ min_free_megabytes: 10
         ("site: a\nengine: 4", "4, not a text"),
         ("site: a\nengine: banana", "'banana', which is no Spark master"),
         ("site: a\nengine: local[x]", "which is no Spark master"),
+        ("site: a\nengine: yarn\nengine_host: http://here:80", "no address of this machine"),
+        ("site: a\nengine: yarn\nengine_host: ''", "no address of this machine"),
+        ("site: a\nengine_host: 10.0.0.7", "is for a Spark cluster, and the engine is local[*]"),
+        ("site: a\nengine: none\nengine_host: 10.0.0.7", "is for a Spark cluster"),
         ("site: a\nmemory: lots", "'lots', which is no size"),
         ("site: a\ntrigger_ms: true", "True, not a whole number"),
         ("site: a\njobs: city.ins", "must be a list"),
@@ -92,6 +100,15 @@ def test_what_is_wrong_is_told(tmp_path: Path, text: str, told: str) -> None:
 def test_engines_that_spark_knows(tmp_path: Path, engine: str) -> None:
     text = f"site: a\nengine: '{engine}'\nmemory: 512M\n"
     assert read_config(write(tmp_path, text)).engine == engine
+
+
+@pytest.mark.parametrize("host", ["10.0.0.7", "north.example", "n", "fd00::7"])
+def test_where_a_cluster_reaches_the_driver(tmp_path: Path, host: str) -> None:
+    text = f"site: a\nengine: spark://a:7077\nengine_host: '{host}'\n"
+    told = Site(read_config(write(tmp_path, text)))._told.engine()
+    spark = _configuration(Settings(engine=told["engine"], engine_host=told["engine_host"]))
+    assert (spark["spark.driver.host"], spark["spark.driver.bindAddress"]) == (host, host)
+    assert _configuration(Settings())["spark.driver.host"] == "127.0.0.1"
 
 
 @pytest.mark.parametrize("folder", ["file", "file/below", "/proc/none"])

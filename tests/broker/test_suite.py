@@ -15,7 +15,7 @@ from fogline.broker import (
     Message,
     TopicError,
 )
-from tests.broker.worlds import World, eventually, numbered, payloads, receive, send
+from tests.broker.worlds import MqttWorld, World, eventually, numbered, payloads, receive, send
 
 
 def test_messages_arrive_in_order_and_whole(world: World) -> None:
@@ -225,6 +225,19 @@ def test_retained_messages_greet_new_subscribers(world: World) -> None:
     assert receive(reader, 1) == [Message("state/a", b"new", retain=True)]
     send(writer, Message("state/a", b"live", retain=True))
     assert receive(reader, 1) == [Message("state/a", b"live")]
+
+
+def test_retained_messages_greet_a_subscription_once_where_that_is_asked_for(world: World) -> None:
+    """MQTT 3.1.1 has no way to ask."""
+    again = isinstance(world, MqttWorld) and world.protocol == 4
+    send(world.open("writer"), Message("state/a", b"1", retain=True))
+    for known in (False, True):
+        reader = world.open("reader", persistent=True, retained_once=True)
+        reader.subscribe("state/#")
+        send(world.open("other"), Message("state/b", b"2"))
+        expected = [b"1", b"2"] if again or not known else [b"2"]
+        assert payloads(receive(reader, len(expected))) == expected
+        reader.close()
 
 
 def test_the_last_will_is_published_for_who_vanishes(world: World) -> None:

@@ -107,7 +107,7 @@ class MemoryWorld(World):
 class MqttWorld(World):
     def __init__(self, folder: Path, protocol: int) -> None:
         super().__init__()
-        self._protocol = protocol
+        self.protocol = protocol
         self.mosquitto = Mosquitto(folder, MosquittoOptions(save_after=100_000)).start()
 
     @property
@@ -115,7 +115,7 @@ class MqttWorld(World):
         return self.mosquitto.url
 
     def adapt(self, options: Options) -> Options:
-        return replace(options, protocol=self._protocol)
+        return replace(options, protocol=self.protocol)
 
     def cut(self, broker: Broker) -> None:
         before = broker._queues.inbox.connection  # type: ignore[attr-defined]

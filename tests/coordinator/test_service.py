@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -456,16 +457,28 @@ def test_parameters_of_code_are_checked_and_can_be_taken_back(make_rig: Make) ->
     assert rig.service.patch_job("a", {"limit": None}, None)["parameters"] == {}
 
 
-def test_code_that_is_slow_to_import_blocks_nobody(make_rig: Make) -> None:
+SLOW = """
+import pathlib, time
+pathlib.Path({begun!r}).touch()
+while not pathlib.Path({released!r}).exists():
+    time.sleep(0.05)
+def f(records): return records
+"""
+
+
+def test_code_that_is_slow_to_import_blocks_nobody(make_rig: Make, tmp_path: Path) -> None:
+    begun, released = tmp_path / "begun", tmp_path / "released"
     rig = make_rig()
     put(rig, composition(1), "other")
-    rig.packages.add("slow.py", b"import time\ntime.sleep(8)\ndef f(records): return records\n")
+    code = SLOW.format(begun=str(begun), released=str(released))
+    rig.packages.add("slow.py", code.encode())
     slow = job("slow", "s/1", "s/2", job_path="slow.py", entry="slow:f")
     thread = threading.Thread(target=rig.service.post_job, args=(slow,))
     thread.start()
-    time.sleep(0.5)
+    wait_for(begun.exists, 20, "import that has begun")
     rig.service.delete_pipeline("other")
     assert thread.is_alive()
+    released.touch()
     thread.join()
     assert list(states(rig)) == ["slow"]
 

@@ -6,7 +6,6 @@ import json
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -164,19 +163,26 @@ def test_messages_that_travel_arrive_once(world: World) -> None:
     """Both sites send each other their messages, for two queries whose patterns meet."""
     one, two = (NOW.format(topic=topic) for topic in ("now/+", "now/#"))
     rows = [{"at": START + n, "room": "r", "x": n} for n in range(40)]
+    logs = [(f"insights/{job}-{site}/at_{site}", site) for job in ("one", "two") for site in "ab"]
 
-    def counts() -> list[int]:
+    def counts(room: str) -> list[int]:
+        """How many messages of a room every insight has told."""
         found = []
-        for job in ("one", "two"):
-            for site in "ab":
-                name = f"insights/{job}-{site}/at_{site}"
-                with SiteLog(world.folder / site / "log").reader(name) as reader:
-                    found.append(len(list(payloads(reader))))
+        for name, site in logs:
+            with SiteLog(world.folder / site / "log").reader(name) as reader:
+                keys = [json.loads(payload)["keys"] for payload in payloads(reader)]
+            found.append(sum(key["room"] == room for key in keys))
         return found
 
     with deployed(world, "one", one, "ins"), deployed(world, "two", two, "ins"):
         for site in "ab":
             publish(world.ports[site], f"now-{site}", "now/1", rows)
-        world.wait(lambda: min(counts()) >= 80, 120, "every message at both sites")
-        time.sleep(3)
-        assert counts() == [80] * 4
+        world.wait(lambda: min(counts("r")) >= 80, 120, "every message at both sites")
+        # Every way keeps the order: what comes a second time comes before what is sent after it.
+        for end in ("end", "later"):
+            for site in "ab":
+                last = [{"at": START + 40, "room": end, "x": 0}]
+                publish(world.ports[site], f"{end}-{site}", "now/1", last)
+            world.wait(lambda end=end: min(counts(end)) >= 2, 60, "the last ones at both sites")
+        assert counts("r") == [80] * 4
+        assert counts("end") == [2] * 4

@@ -13,6 +13,7 @@ from fogline.broker.login import with_login
 from fogline.config_file import Reader, port, read_yaml, within
 from fogline.errors import UsageError
 from fogline.model.broker_url import PROTOCOLS
+from fogline.model.nodes import NO_ENGINE
 
 OLDEST, NOW = "oldest", "now"
 DEFAULT_PROTOCOL = "5"
@@ -20,6 +21,8 @@ _COUNT = r"(\*|[1-9]\d*)"
 _ENGINE = re.compile(
     rf"none|local|local\[{_COUNT}(,\s*\d+)?\]|local-cluster\[[\d,\s]+\]|(spark|k8s)://\S+|yarn"
 )
+LOOPBACK = "127.0.0.1"
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*")
 _MEMORY = re.compile(r"[1-9]\d*[kmgt]b?", re.IGNORECASE)
 EXAMPLE = """\
 site: north
@@ -124,6 +127,8 @@ class SiteConfig:
     memory_mb: int = 0
     """What it tells about its resources; 0: those of the machine."""
     engine: str = "local[*]"
+    engine_host: str = LOOPBACK
+    """This machine's address for the workers of a Spark cluster; there the driver listens."""
     memory: str = "1g"
     trigger_ms: int = 1000
     http_port: int = port()
@@ -136,6 +141,16 @@ class SiteConfig:
             raise UsageError(
                 f"engine is {self.engine!r:.80}, which is no Spark master",
                 "one of local[*], local[4], spark://host:7077, none",
+            )
+        if not _HOST.fullmatch(self.engine_host):
+            raise UsageError(
+                f"engine_host is {self.engine_host!r:.80}, which is no address of this machine",
+                "its name or IP address, without a port",
+            )
+        if self.engine_host != LOOPBACK and self.engine.startswith(("local", NO_ENGINE)):
+            raise UsageError(
+                f"engine_host is for a Spark cluster, and the engine is {self.engine}",
+                "leave it out, or name the cluster: engine: spark://host:7077",
             )
         if not _MEMORY.fullmatch(self.memory):
             raise UsageError(

@@ -59,7 +59,12 @@ class Engine:
 
         tell({"state": "starting Spark"})
         engine = with_slots(self._config["engine"], self._config["slots"])
-        own = replace(settings.load(), engine=engine, memory=self._config["memory"])
+        own = replace(
+            settings.load(),
+            engine=engine,
+            engine_host=self._config["engine_host"],
+            memory=self._config["memory"],
+        )
         spark = open_session(own, self._config["site"], site_settings(self._folder))
         place = Workplace(spark, self._folder, self._logs, self._append, self._config["trigger_ms"])
         with engine_alive():

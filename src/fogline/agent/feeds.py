@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 from fogline.agent.brokers import broker_options, connect
@@ -20,6 +21,7 @@ class Feed:
     ) -> None:
         client = f"{config['client']}-{subscription.log}"
         options = broker_options(client, config["tls"], persistent=True)
+        options = replace(options, retained_once=True)
         self._broker = open_broker(subscription.broker, options)
         self.intake = Intake(subscription, self._broker, logs, bad)
         self._stop = threading.Event()

@@ -12,10 +12,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from fogline.agent.brokers import broker_options
 from fogline.agent.feeds import Feed
 from fogline.agent.ingest_worker import IngestPlan, IngestWorker
 from fogline.agent.intake import Intake, Subscription
 from fogline.agent.journal_intake import Target
+from fogline.agent.retained import Greeter
 from fogline.child import Parent, tell
 from fogline.errors import FoglineError
 from fogline.links.copier import Copy
@@ -56,7 +58,9 @@ class Ingest:
         self._logs = SiteLog(Path(config["logs"]), min_free_bytes=config["min_free_bytes"])
         self._bad = BadLinks(self._logs)
         journal = config.get("journal")
-        self._worker = IngestWorker(Path(journal) if journal else None, self._logs, self._bad)
+        self._worker = IngestWorker(
+            Path(journal) if journal else None, self._logs, self._bad, _greeter(config)
+        )
         self._journaled = bool(journal)
         self._feeds: dict[Subscription, Feed] = {}
         self._revision = 0
@@ -161,6 +165,13 @@ class Ingest:
             ],
             "bad_links": self._bad.count,
         }
+
+
+def _greeter(config: dict[str, Any]) -> Greeter | None:
+    if not config.get("retained"):
+        return None
+    client = f"{config['client']}-retained"
+    return Greeter(config["retained"], broker_options(client, config["tls"]))
 
 
 def copy_of(item: dict[str, Any]) -> Copy:

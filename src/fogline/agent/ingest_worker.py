@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fogline.agent.intake import Subscription
 from fogline.agent.journal_intake import JournalIntake, keep_working
+from fogline.agent.retained import Greeter
 from fogline.links.copier import Copier, Copy
 from fogline.links.inlet import BadLinks, Inlet
 from fogline.log import SiteLog
@@ -30,7 +31,9 @@ class IngestPlan:
 
 
 class IngestWorker:
-    def __init__(self, journal: Path | None, logs: SiteLog, bad: BadLinks) -> None:
+    def __init__(
+        self, journal: Path | None, logs: SiteLog, bad: BadLinks, greeter: Greeter | None = None
+    ) -> None:
         self.journal: JournalIntake | None = None
         self.copiers: list[Copier] = []
         self.done: IngestPlan | None = None
@@ -38,6 +41,7 @@ class IngestWorker:
         self._folder = journal
         self._logs = logs
         self._bad = bad
+        self._greeter = greeter
         self._plan = IngestPlan()
         self._note_due = self._listen_due = 0.0
         self._error: Exception | None = None
@@ -98,7 +102,9 @@ class IngestWorker:
         if self.journal is not None:
             self.journal.change(subscriptions)
         elif self._folder is not None:
-            self.journal = JournalIntake(self._folder, subscriptions, self._logs, self._bad)
+            self.journal = JournalIntake(
+                self._folder, subscriptions, self._logs, self._bad, self._greeter
+            )
 
     def _close(self) -> None:
         for copier in self.copiers:

@@ -1,7 +1,8 @@
 """The journal of the site's own broker as its one reader, the intake, sees it.
 
 In its folder the intake keeps a file `intake`: the journal's number, made at random so that a log
-does not take the positions of one journal for those of another, and where each subscription began.
+does not take the positions of one journal for those of another, where each subscription began, and
+which of them have got what the broker had retained before.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ class Registry:
 
     source: int
     starts: dict[str, int]
+    greeted: frozenset[str] = frozenset()
+    """The logs that have what was retained when they were new."""
+
+    def text(self) -> str:
+        told = {"source": self.source, "starts": self.starts, "greeted": sorted(self.greeted)}
+        return json.dumps(told) + "\n"
 
 
 def register(journal: Path, logs: Iterable[str]) -> Registry:
@@ -41,21 +48,29 @@ def register(journal: Path, logs: Iterable[str]) -> Registry:
         end = reader.committed()
         first = reader.tail()
     starts = {log: old.starts.get(log, end) for log in wanted}
+    new = Registry(old.source, starts, old.greeted.intersection(starts))
     journal.mkdir(parents=True, exist_ok=True)
     if starts != old.starts or not (journal / _FILE).exists():
         sync_from(journal, first)
-        text = json.dumps({"source": old.source, "starts": starts})
-        log_disk.replace(journal / _FILE, text + "\n")
+        log_disk.replace(journal / _FILE, new.text())
     if get_position(journal, READER) is None:
         set_position(journal, READER, min(starts.values(), default=end))
-    return Registry(old.source, starts)
+    return new
+
+
+def note_greeted(journal: Path, log: str) -> None:
+    """From now on the log has what was retained for it."""
+    old = _load(journal)
+    new = Registry(old.source, old.starts, old.greeted.union([log]).intersection(old.starts))
+    log_disk.replace(journal / _FILE, new.text())
 
 
 def _load(journal: Path) -> Registry:
     try:
         data = json.loads((journal / _FILE).read_text(encoding="utf-8"))
         starts = {str(log): int(start) for log, start in data["starts"].items()}
-        return Registry(int(data["source"]), starts)
+        greeted = frozenset(str(log) for log in data.get("greeted", starts))
+        return Registry(int(data["source"]), starts, greeted)
     except FileNotFoundError:
         return Registry(random.SystemRandom().getrandbits(62) | 1 << 61, {})
     except (ValueError, KeyError, TypeError, AttributeError) as error:

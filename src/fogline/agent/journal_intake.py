@@ -34,8 +34,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fogline.agent.intake import Subscription
-from fogline.agent.journal import READER, Journal, Registry, register
+from fogline.agent.journal import READER, Journal, Registry, note_greeted, register
 from fogline.agent.recent import Recent
+from fogline.agent.retained import Answer, Greeter
+from fogline.broker.topics import split_share
 from fogline.links.batch import PREFIX
 from fogline.links.inlet import BadLinks, Inlet
 from fogline.links.receiver import Delivery, Part, Rejected, in_portions, unpack
@@ -86,6 +88,16 @@ class Target(Inlet):
         self.state = "running"
         return True
 
+    def greet(self, retained: list[Record], logs: SiteLog, stop: threading.Event) -> bool:
+        """Writes what was retained and is not in the log yet. False when it is to end."""
+        recent = self._recent
+        if recent is None:
+            recent = Recent()
+            with logs.reader(self.subscription.log, skip_damage=True) as reader:
+                recent.note_tail(reader)
+        fresh = [record for record in retained if recent.is_new(*record)]
+        return not fresh or self.persist([Part(0, -1, None, fresh)], (), stop)
+
     def _fresh(self, records: list[Record]) -> list[Record]:
         if self._recent is None:
             return records
@@ -123,7 +135,9 @@ class JournalIntake:
         subscriptions: Sequence[Subscription],
         logs: SiteLog,
         bad: BadLinks | None = None,
+        greeter: Greeter | None = None,
     ) -> None:
+        """Without `greeter` nobody asks for what is retained."""
         self.skipped = 0
         """Bytes of the journal that were damaged and left out."""
         self.targets: list[Target] = []
@@ -138,6 +152,10 @@ class JournalIntake:
         self._links = Links()
         self._routes: dict[bytes, tuple[str, tuple[Goal, ...]]] = {}
         self._batch: dict[Goal, list[Found]] = {}
+        self._greeter = greeter
+        self._greetings: list[tuple[int, Answer]] = []
+        """With the position up to which the journal must be read before: what was published in the
+        meantime is known by then."""
         self.change(subscriptions)
         self._noted = get_position(journal, READER) or 0
         self._goal = 0
@@ -152,6 +170,9 @@ class JournalIntake:
         self.targets = list(kept.values())
         registry = register(self._folder, [s.log for s in subscriptions])
         self.targets = [kept.get(s) or self._open(s, registry) for s in subscriptions]
+        for subscription in subscriptions:
+            if subscription not in kept and subscription.log not in registry.greeted:
+                self._ask_retained(subscription)
         self._active, self._routes = [], {}
         self._tell(self._problem)
 
@@ -159,6 +180,12 @@ class JournalIntake:
         target = Target(subscription, self._logs, registry)
         target.position = max(target.position, self._end)
         return target
+
+    def _ask_retained(self, subscription: Subscription) -> None:
+        """Shared subscriptions get none; that is so with every broker."""
+        group, pattern = split_share(subscription.pattern)
+        if self._greeter is not None and group is None:
+            self._greeter.ask(subscription.log, pattern)
 
     def run(self, stop: threading.Event) -> None:
         """All of it until `stop` is set."""
@@ -185,9 +212,25 @@ class JournalIntake:
                 return 0
             if end > start and self._problem:
                 self._tell("")
+        if self._greeter is not None:
+            self._greet(self._greeter, stop)
         if time.monotonic() >= self._note_due:
             self._note()
         return self._end - start
+
+    def _greet(self, greeter: Greeter, stop: threading.Event) -> None:
+        self._greetings += [(self._source.committed(), answer) for answer in greeter.answers()]
+        while self._greetings and self._greetings[0][0] <= self._end:
+            _, (log, retained) = self._greetings[0]
+            wanted = [target for target in self.targets if target.subscription.log == log]
+            if not all(target.greet(retained, self._logs, stop) for target in wanted):
+                return
+            try:
+                note_greeted(self._folder, log)
+            except OSError as error:
+                self._tell(f"cannot note what is read: {error}")
+                return
+            del self._greetings[0]
 
     def listen(self) -> None:
         """Called again and again, not too often: what was in the journal the last time is in the
@@ -201,6 +244,8 @@ class JournalIntake:
     def close(self) -> None:
         for target in self.targets:
             target.close()
+        if self._greeter is not None:
+            self._greeter.close()
         self._source.close()
         self._bad.close()
 

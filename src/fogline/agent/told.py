@@ -43,7 +43,7 @@ class Told:
             "copies": copies(self._jobs.all()),
         }
         if self._broker.own:
-            config["journal"] = str(self._broker.journal)
+            config |= {"journal": str(self._broker.journal), "retained": self._broker.url}
         return self._common() | config
 
     def subscriptions(self) -> list[dict[str, Any]]:
@@ -73,6 +73,7 @@ class Told:
             "site": self._config.site,
             "folder": str(self._config.folder),
             "engine": self._config.engine,
+            "engine_host": self._config.engine_host,
             "slots": engine_slots(self._jobs.all()),
             "memory": self._config.memory,
             "trigger_ms": self._config.trigger_ms,

@@ -93,8 +93,9 @@ class Broker(ABC):
         """Takes messages of filters, from when this returns; `$share/group/filter` shares them.
 
         Several go to the broker together. Repeating a subscription is harmless (retained messages
-        come again). Raises `TopicError`, `BrokerRefusedError`, or `BrokerTimeoutError`: then it is
-        made as soon as there is a connection.
+        come again, unless the options say `retained_once`). Raises `TopicError`,
+        `BrokerRefusedError`, or `BrokerTimeoutError`: then it is made as soon as there is a
+        connection.
         """
 
     @abstractmethod

@@ -70,7 +70,8 @@ class MemoryBroker(Broker):
             self._wanted |= dict.fromkeys(checked, min(qos, 1))
             session = self._await_session(timeout)
             for pattern in checked:
-                self._hub.subscribe(session, pattern, min(qos, 1))
+                known = pattern in session.filters and self._options.retained_once
+                self._hub.subscribe(session, pattern, min(qos, 1), greeted=known)
 
     def unsubscribe(self, patterns: Filters, timeout: float = CONNECT_SECONDS) -> None:
         checked = check_filters(patterns)

@@ -138,10 +138,11 @@ class Hub:
             session.client = session.will = None
             self._detach(session)
 
-    def subscribe(self, session: Session, pattern: str, qos: int) -> None:
+    def subscribe(self, session: Session, pattern: str, qos: int, greeted: bool = False) -> None:
+        """`greeted`: it is not sent what is retained."""
         session.filters[pattern] = qos
         group, plain = split_share(pattern)
-        if group is None:
+        if group is None and not greeted:
             for topic, message in self._retained.items():
                 if matches(plain, topic):
                     session.add(message._replace(qos=min(qos, message.qos)))

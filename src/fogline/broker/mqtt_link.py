@@ -16,6 +16,7 @@ from typing import Any
 from paho.mqtt.client import ConnectFlags, DisconnectFlags, MQTTMessage
 from paho.mqtt.enums import MQTTErrorCode
 from paho.mqtt.reasoncodes import ReasonCode
+from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from fogline.broker import failures
 from fogline.broker.backoff import Backoff
@@ -47,6 +48,7 @@ class Link:
         self._queues = queues
         self._timeout = timeout
         self._most_unconfirmed = self._window = options.window
+        self._retained_once = options.retained_once and options.protocol == 5
         self._check_seconds = min(CHECK_SECONDS, options.keepalive_seconds / 3)
         self._backoff = Backoff(options.retry_first, options.retry_longest)
         self._client = make_client(url, options, timeout)
@@ -156,9 +158,16 @@ class Link:
             if requests[0].qos is None:
                 _, number = self._client.unsubscribe([request.pattern for request in requests])
             else:
-                wanted = [(request.pattern, request.qos or 0) for request in requests]
-                _, number = self._client.subscribe(wanted)
+                _, number = self._subscribe([(r.pattern, r.qos or 0) for r in requests])
             subscriptions.sent(number or 0, requests)
+
+    def _subscribe(self, wanted: list[tuple[str, int]]) -> tuple[MQTTErrorCode, int | None]:
+        if not self._retained_once:
+            return self._client.subscribe(wanted)
+        new = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
+        return self._client.subscribe(
+            [(pattern, SubscribeOptions(qos, retainHandling=new)) for pattern, qos in wanted]
+        )
 
     def _say_goodbye(self, connection: BufferedSocket) -> None:
         if self.connected:

@@ -42,6 +42,9 @@ class Options:
     """The broker keeps subscriptions and collects messages while we are away."""
     expiry_seconds: int = 7 * 24 * 3600
     """How long it does so (MQTT 5; with 3.1.1 the broker decides)."""
+    retained_once: bool = False
+    """Retained messages come only with a subscription that the broker does not have yet; with MQTT
+    3.1.1 they come with every one."""
     will: Message | None = None
     """Published by the broker when we vanish without closing."""
     tls: Tls | None = None

@@ -25,6 +25,7 @@ from fogline.gateway.operators.decode import DecodeOptions, Decoder, read_option
 from fogline.gateway.operators.json_text import BadMessage
 from fogline.gateway.operators.panes import Panes
 from fogline.gateway.parameters import with_parameters
+from fogline.gateway.rejects import Reject
 from fogline.model.jobs import Assignment, Steps
 
 MOST_STEPS = 64
@@ -48,11 +49,11 @@ class Counts:
 
 @dataclass(slots=True)
 class Results:
-    """What some messages gave: payloads, and payloads with the reason for bad and late ones."""
+    """What some messages gave: payloads, and what was rejected."""
 
     out: list[bytes] = field(default_factory=list)
-    bad: list[tuple[str, bytes]] = field(default_factory=list)
-    late: list[tuple[str, bytes]] = field(default_factory=list)
+    bad: list[Reject] = field(default_factory=list)
+    late: list[Reject] = field(default_factory=list)
 
 
 class Chain:
@@ -97,7 +98,7 @@ class Chain:
             records = self._decoder.decode(message)
         except BadMessage as error:
             self.counts.bad += 1
-            into.bad.append((str(error), message.payload))
+            into.bad.append(Reject(str(error), message.payload, message.topic))
             return
         self.counts.records += len(records)
         for record in records:
@@ -129,7 +130,10 @@ class Chain:
     def _is_late(self, record: Record, reason: str, into: Results) -> None:
         self.counts.late += 1
         message = record.message
-        into.late.append((reason, self._encoded(record) if message is None else message.payload))
+        if message is None:
+            into.late.append(Reject(reason, self._encoded(record)))
+        else:
+            into.late.append(Reject(reason, message.payload, message.topic))
 
     def _encoded(self, record: Record) -> bytes:
         values = record.values

@@ -36,7 +36,7 @@ from fogline.gateway.files import JobFiles
 from fogline.gateway.inputs import Input
 from fogline.gateway.ledger import Told
 from fogline.gateway.operators import Message
-from fogline.gateway.rejects import reject
+from fogline.gateway.rejects import told
 from fogline.log import Frame, LogFull, LogWriter
 from fogline.log.frames import BadFrame
 from fogline.model.jobs import Assignment
@@ -239,8 +239,8 @@ class Job:
             ("late", late_log(job, stream), results.late),
         ):
             if rejects:
-                self._say(f"{kind}: {rejects[-1][0]}")
-                made[log] = [reject(stream, kind, reason, position, p) for reason, p in rejects]
+                self._say(f"{kind}: {rejects[-1].reason}")
+                made[log] = [told(stream, kind, reject, position) for reject in rejects]
         return made
 
     def _wants(self, topic: str) -> bool:
