@@ -32,7 +32,7 @@ from fogline.coordinator.stored import Stored
 from fogline.deploy.binaries import step_parameters
 from fogline.deploy.diff import Diff, diff
 from fogline.errors import DataError, FoglineError
-from fogline.model.jobs import Job, Pipeline, Scalar, Steps
+from fogline.model.jobs import Code, Job, Pipeline, Scalar, Steps
 from fogline.model.nodes import is_name
 
 T = TypeVar("T")
@@ -225,6 +225,17 @@ class Service:
             self._replicas.forgot()
         return {"name": name, "forgotten": True}
 
+    def remove_packages(self) -> list[str]:
+        """Those that no job refers to, and none did for a day; tells their hashes."""
+        with self._lock:
+            jobs = (job for _, job in self._plan().jobs.values())
+            used = {job.work.package for job in jobs if isinstance(job.work, Code)}
+            removed = self.packages.remove_unused(used)
+        if removed:
+            entry = Entry(self._clock(), "packages", {"removed": removed[:20]})
+            self._parts.store.log([entry])
+        return removed
+
     def packages_known(self) -> list[dict[str, Any]]:
         known = self._parts.store.aliases().values()
         return [{key: getattr(a, key) for key in a.__dataclass_fields__} for a in known]
@@ -315,6 +326,8 @@ class Service:
         actions: Iterable[Action],
     ) -> None:
         compiler, world = self._parts.compiler, self._world(plan)
+        for package in {job.work.package for job in new.jobs if isinstance(job.work, Code)}:
+            self.packages.path(package)  # it may have been removed since the text was read
         for action in actions:
             found = (pipeline.job(action.job) for pipeline in (new, *others.values()))
             job = next((job for job in found if job is not None), None)
