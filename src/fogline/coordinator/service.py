@@ -23,7 +23,7 @@ from fogline.coordinator.errors import ConflictError, NotThereError, Unavailable
 from fogline.coordinator.loop import Loop
 from fogline.coordinator.packages import Packages, Pinned
 from fogline.coordinator.planner import Nodes, Plan, Planner
-from fogline.coordinator.ports import FORMATS, PLAN, Action, Compiled, Compiler, Control, World
+from fogline.coordinator.ports import FORMATS, PLAN, Compiled, Compiler, Control, World
 from fogline.coordinator.replica_loop import ReplicaLoop
 from fogline.coordinator.replica_service import ReplicaService
 from fogline.coordinator.status import job_status, node_status, pipeline_summary, progress
@@ -299,7 +299,7 @@ class Service:
         others = apply_actions({**pipelines, new.name: new}, compiled.actions)
         new = others.pop(new.name, new)
         rest = {name: p for name, p in {**pipelines, **others}.items() if name != new.name}
-        self._check(plan, new, rest, compiled.actions)
+        self._check(plan, new, rest, compiled)
         if compiled.partial and before is not None:
             text, format = before.text, before.format
         difference = diff(old, new)
@@ -323,17 +323,17 @@ class Service:
         plan: Plan,
         new: Pipeline,
         others: Mapping[str, Pipeline],
-        actions: Iterable[Action],
+        compiled: Compiled,
     ) -> None:
         compiler, world = self._parts.compiler, self._world(plan)
         for package in {job.work.package for job in new.jobs if isinstance(job.work, Code)}:
             self.packages.path(package)  # it may have been removed since the text was read
-        for action in actions:
+        for action in compiled.actions:
             found = (pipeline.job(action.job) for pipeline in (new, *others.values()))
             job = next((job for job in found if job is not None), None)
             if job is not None and action.parameters:
                 compiler.check_job(job, world)
-        compiler.check_whole(new, others.values(), world)
+        compiler.check_whole(new, others.values(), world, compiled.where)
 
     def _store_changed(self, plan: Plan, pipeline: Pipeline) -> None:
         stored = plan.stored[pipeline.name]
