@@ -17,13 +17,19 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 CHAIN = ("model", "language", "plan", "placement", "deploy", "adapt", "coordinator")
 # Which of our packages each package may import, besides itself. What is not listed (the programs
 # at the outer edge) may import anything but `cli`.
-BASE = frozenset({"", "errors", "settings", "child", "private_files", "http_server", "config_file"})
+BASE = frozenset(
+    {
+        *("", "errors", "settings", "child", "private_files", "unused_files"),
+        *("http_server", "config_file"),
+    }
+)
 SEES: dict[str, frozenset[str]] = {
     "": frozenset(),
     "errors": frozenset(),
     "settings": frozenset({"", "errors"}),
     "child": frozenset({"", "errors"}),
     "private_files": frozenset({"", "errors"}),
+    "unused_files": frozenset(),
     "config_file": frozenset({"", "errors"}),
     **{name: BASE | frozenset(CHAIN[:place]) for place, name in enumerate(CHAIN)},
     # The gateway's steps are checked before they are sent.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,32 @@ class Repository:
         self.asked += 1
         part = self.data[body["offset"] : body["offset"] + self.part]
         return {"size": len(self.data), "data": base64.b64encode(part).decode()}
+
+
+def test_a_package_is_removed_a_day_after_its_last_job(
+    tmp_path: Path, jobs: SiteJobs, logs: SiteLog
+) -> None:
+    data = b"def run(records):\n    return records\n"
+    wanted = job(work=Code("job:run", hashlib.sha256(data).hexdigest(), "job.py"))
+    packages, repository = Packages(tmp_path), Repository(data)
+    packages.fetch([wanted], repository.ask)
+    jobs.install([wanted])
+    now = time.time()
+    assert packages.remove_unused(jobs.assignments(), now + 100_000) == []
+    jobs.remove(["j"], revision=2)
+    assert packages.remove_unused(jobs.assignments(), now + 200_000) == [], "it is still ending"
+    jobs.release_drained(stopped=2, revision=3)
+    jobs.clean_up(told=3)
+    assert packages.remove_unused(jobs.assignments(), now + 200_001) == []
+    (name,) = packages.remove_unused(jobs.assignments(), now + 300_000)
+    path = packages.path(wanted)
+    assert path is not None
+    assert path.name == name
+    assert not path.exists()
+    asked = repository.asked
+    packages.fetch([wanted], repository.ask)
+    assert repository.asked > asked
+    assert path.exists()
 
 
 def test_a_package_is_fetched_once(tmp_path: Path) -> None:

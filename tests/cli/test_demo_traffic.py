@@ -1,4 +1,4 @@
-"""`fogline demo traffic`: its compositions, its arithmetic, and one real run over four sites."""
+"""`fogline demo traffic`: its compositions, its arithmetic, and real runs over four sites."""
 
 from __future__ import annotations
 
@@ -191,28 +191,32 @@ def test_other_demos_have_no_variants(fogline: Callable[..., Any], option: str) 
 # ── all of it ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_everything_sent_comes_through_the_fog_exactly_once(tmp_path: Path) -> None:
+def test_everything_sent_comes_through_both_variants_exactly_once(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from fogline.cli import main; main()", "demo", "traffic"]
     done = subprocess.run(
-        [*command, "--seconds", "10", "--rate", "300", "--json"],
+        [*command, "--compare", "--seconds", "5", "--rate", "300", "--json"],
         capture_output=True,
         text=True,
         env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["complete"], done.stderr
-    assert (told["variant"], told["seconds"], told["rate"]) == (FOG, 10.0, 300)
-    assert told["sent"] == 9 * round(10 * 300 / 9)
-    check_counts(told)
-    assert json.loads((tmp_path / "fogline" / "traffic-fog.json").read_text()) == told
+    fog, cloud = map(json.loads, done.stdout.splitlines())
+    for variant, told in ((FOG, fog), (CLOUD, cloud)):
+        assert told["complete"], done.stderr
+        assert (told["variant"], told["seconds"], told["rate"]) == (variant, 5.0, 300)
+        assert told["sent"] == 9 * round(5 * 300 / 9)
+        check_counts(told)
+    assert json.loads((tmp_path / "fogline" / "traffic-fog.json").read_text()) == fog
+    assert "D" not in fog
+    assert cloud["F"] == fog["F"]
+    assert cloud["D"] == differential(cloud["F"], cloud["C"])
 
 
 def check_counts(told: dict[str, Any]) -> None:
     jobs, good = told["jobs"], told["sent"] - told["malformed"] - told["erroneous"]
     assert {name: job["site"] for name, job in jobs.items()} == {
-        job.name: job.node for job in pipeline(FOG).jobs
+        job.name: job.node for job in pipeline(told["variant"]).jobs
     }
     streams = [f"clean-{e}-{s}" for e in (1, 2, 3) for s in (1, 2, 3)]
     for name in streams:
@@ -226,5 +230,6 @@ def check_counts(told: dict[str, Any]) -> None:
     assert jobs["global"]["in"] == jobs["local-cloud"]["in"] == good
     others = [job for name, job in jobs.items() if name not in streams]
     assert not any(job["bad"] for job in others)
-    assert 0 <= told["F"]["global"] <= good
-    assert 0 <= told["F"]["local"] <= good
+    processed = told["F"] if told["variant"] == FOG else told["C"]
+    assert 0 <= processed["global"] <= good
+    assert 0 <= processed["local"] <= good

@@ -8,7 +8,7 @@ import io
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -20,7 +20,7 @@ from fogline.coordinator.errors import NotThereError, StoreError, TooLargeError
 from fogline.coordinator.packages import Packages
 from fogline.coordinator.store import Alias, Store
 from fogline.errors import DataError
-from tests.coordinator.kit import CODE
+from tests.coordinator.kit import CODE, Rig, composition
 from tests.waiting import wait_for
 
 
@@ -251,3 +251,38 @@ def test_the_same_package_twice_changes_nothing(packages: Packages) -> None:
     first = packages.add("clean.py", CODE.encode())
     assert packages.add("clean.py", CODE.encode()) == first
     assert isinstance(first, Alias)
+
+
+def test_a_package_goes_a_day_after_the_last_job_that_needs_it(
+    make_rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = make_rig()
+    used = rig.packages.add("clean.py", CODE.encode())
+    other = rig.packages.add("other.py", b"x = 1\n")
+    rig.service.put_pipeline("p", composition(1), "yaml")
+    assert rig.service.remove_packages() == []
+    hours = 0.0
+    monkeypatch.setattr(rig.packages, "_clock", lambda: time.time() + hours * 3600)
+    hours = 25
+    assert rig.service.remove_packages() == [other.sha256]
+    assert set(rig.store.aliases()) == {"clean.py"}
+    rig.service.delete_pipeline("p")
+    hours = 48
+    assert rig.service.remove_packages() == []
+    hours = 50
+    assert rig.service.remove_packages() == [used.sha256]
+    assert rig.store.aliases() == {}
+    with pytest.raises(NotThereError):
+        rig.packages.path(used.sha256)
+    assert rig.service.events()[-1]["removed"] == [used.sha256]
+    rig.packages.add("clean.py", CODE.encode())
+    rig.service.put_pipeline("p", composition(1), "yaml")
+    assert rig.service.remove_packages() == []
+
+
+def test_what_was_removed_meanwhile_is_not_deployed(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig()
+    rig.service.put_pipeline("p", composition(1), "yaml")
+    rig.packages.path(rig.packages.add("clean.py", CODE.encode()).sha256).unlink()
+    with pytest.raises(NotThereError):
+        rig.service.put_pipeline("p", composition(2), "yaml")

@@ -378,6 +378,34 @@ def test_pipelines_may_not_make_a_circle_together(make_rig: Make) -> None:
     put(rig, json.dumps({"jobs": [job("b", "t/2", "t/3")]}), "two")
 
 
+def test_what_only_shows_beside_other_pipelines_is_told_with_its_place(make_rig: Make) -> None:
+    rig = with_gateway(make_rig())
+
+    def places(text: str, name: str, format: str = "yaml") -> list[tuple[str, int, int, str]]:
+        with pytest.raises(PipelineError) as refused:
+            rig.service.put_pipeline(name, text, format)
+        found = refused.value.problems
+        return [(item.code, item.line, item.column, item.source) for item in found]
+
+    put(rig, json.dumps({"jobs": [job("a", "t/1", "t/2")]}), "one")
+    circle = "jobs:\n- name: b\n  site: north\n  job_path: clean.py\n  entry: clean:clean\n"
+    circle += "  source_topic: t/2\n  sink_topic: t/1\n"
+    assert places(circle, "two") == [("CYCLE", 2, 9, "- name: b")]
+    taken = circle.replace("name: b", "name:   a").replace("t/1", "t/9")
+    assert places(taken, "two") == [("EXISTS", 2, 11, "- name:   a")]
+    steps = "jobs:\n- {name: c, site: gate, steps: [], source_topic: x, sink_topics: "
+    steps += "[{topic: y, site: gate}]}"
+    steps += "\n- {name: d, site: gate, steps: [], source_topic: y, sink_topic: z}\n"
+    assert [place[:3] for place in places(steps, "three")] == [("GATEWAY", 2, 10)]
+    operation = {"OP-ID": "a", "source": "x", "task": {"Type": "deploy", "binary": "forward"}}
+    operation["task"] |= {"Arguments": {"publish.topic": "y"}}  # type: ignore[operator]
+    plan = [{"Operation": operation}, {"Placement": [{"OP ID": "a", "P ID": "gate"}]}]
+    text = json.dumps({"Computation": plan}, indent=1)
+    rig.service.put_pipeline("four", text, "plan")
+    line = next(i for i, part in enumerate(text.splitlines(), 1) if '"P ID"' in part)
+    assert [place[:2] for place in places(text, "five", "plan")] == [("EXISTS", line)]
+
+
 def test_a_query_whose_job_is_called_like_another_one_is_refused(make_rig: Make) -> None:
     rig = make_rig()
     rig.service.post_job(job("q-south", "t/1", "t/2"))

@@ -19,6 +19,7 @@ import pytest
 from fogline.broker import Broker, Message, Options, open_broker
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
 from fogline.control import ControlClient
+from fogline.gateway.operators.base import MOST_KEYS
 from fogline.links import PREFIX, decode
 from fogline.model.nodes import GONE, ONLINE
 from tests.gateway.helpers import BASE
@@ -179,14 +180,74 @@ def test_memory(running: Running, site: Mosquitto) -> None:
 
     wait_for(done, 60)
     device.close()
-    status = Path(f"/proc/{running.process.pid}/status").read_text(encoding="utf-8")
-    peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+    peak = most_resident(running.process.pid)
     now = psutil.Process(running.process.pid).memory_info().rss
-    print(f"resident: {now / 1e6:.1f} MB, at most {peak * 1024 / 1e6:.1f} MB")
+    print(f"resident: {now / 1e6:.1f} MB, at most {peak / 1e6:.1f} MB")
     assert now < MOST_BYTES
-    assert peak * 1024 < MOST_BYTES
+    assert peak < MOST_BYTES
     imported = Path(f"/proc/{running.process.pid}/maps").read_text(encoding="utf-8")
     assert not any(name in imported for name in ("numpy", "pandas", "pyarrow"))
+
+
+PANES = {
+    "op": "panes", "paneMs": 600_000, "slots": [{"kind": "moments", "inputs": [0]}],
+    "channels": [{"number": 0, "keys": [{"name": "k", "column": "k"}],
+                  "inputs": [{"column": "x"}]}],
+}  # fmt: skip
+TYPED = json.dumps([{"name": "k", "type": "string"}, {"name": "x", "type": "double"}])
+
+
+@pytest.mark.parametrize(
+    ("step", "given"),
+    [
+        ({"op": "aggregate", "window": 600, "by": ["k"], "fields": ["x", "y"],
+          "functions": ["avg", "max"]}, {}),
+        ({"op": "throttle", "seconds": 600, "by": ["k"]}, {}),
+        ({"op": "deadband", "field": "x", "by": ["k"], "band": 1}, {}),
+        (PANES, {"fields": TYPED}),
+    ],
+    ids=["aggregate", "throttle", "deadband", "panes"],
+)  # fmt: skip
+def test_memory_with_as_many_keys_as_there_may_be(
+    running: Running, site: Mosquitto, tmp_path: Path, step: dict[str, Any], given: dict[str, str]
+) -> None:
+    told = assignment(site.url, [step]) | {"input": {"time": "time", **given}}
+    running.ask("install", assignments=[told])
+    device = connected(f"mqtt://127.0.0.1:{running.port}")
+    for first in range(0, MOST_KEYS, 1000):
+        device.publish(
+            [
+                Message("d/1", json.dumps({"time": BASE, "k": f"device-{i}", "x": i / 7}).encode())
+                for i in range(first, first + 1000)
+            ]
+        ).wait(60)
+    device.close()
+
+    def seen() -> bool:
+        told = running.ask("describe") or {"jobs": [{}]}
+        return bool(told["jobs"][0].get("records_in") == MOST_KEYS)
+
+    def kept() -> bool:
+        files = list((tmp_path / "g" / "state").glob("[!.]*.json"))
+        counts = [json.loads(file.read_text())["state"]["counts"][0] for file in files]
+        return counts == [MOST_KEYS]
+
+    wait_for(seen, 120)
+    wait_for(kept, 60)
+    peak = most_resident(running.process.pid)
+    running.kill()
+    running.start()
+    wait_for(seen, 60)
+    again = most_resident(running.process.pid)
+    print(f"at most {peak / 1e6:.1f} MB, after a restart {again / 1e6:.1f} MB")
+    assert peak < MOST_BYTES
+    assert again < MOST_BYTES
+
+
+def most_resident(process: int) -> int:
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
 
 
 def test_many_in_a_killed_process_are_gone_at_once_and_go_on(

@@ -1,16 +1,19 @@
-"""Packages of user code at a site: fetched once, by the hash of their content."""
+"""Packages of user code at a site: fetched once, by the hash of their content, and removed a day
+after the last job that needs them."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from fogline.errors import DataError
 from fogline.model.jobs import Assignment, Code
+from fogline.unused_files import note_use, remove_unused
 
 Ask = Callable[[str, dict[str, Any], float], dict[str, Any]]
 """Asks the coordinator: operation, body, seconds to wait."""
@@ -30,8 +33,17 @@ class Packages:
         """What is not here yet; raises FoglineError when it cannot be had."""
         for assignment in assignments:
             path = self.path(assignment)
-            if path is not None and not path.exists():
+            if path is None:
+                continue
+            try:
+                note_use(path, time.time())
+            except FileNotFoundError:
                 self._fetch(path, ask)
+
+    def remove_unused(self, assignments: Iterable[Assignment], now: float) -> list[str]:
+        """`assignments`: of all jobs that the site has."""
+        used = {path.name for item in assignments if (path := self.path(item)) is not None}
+        return remove_unused(self._folder, used, now)
 
     def _fetch(self, path: Path, ask: Ask) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)

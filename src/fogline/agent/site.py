@@ -157,6 +157,7 @@ class Site:
         if time.monotonic() >= self._retention_due:
             self._retention_due = time.monotonic() + _RETENTION_SECONDS
             self._enforce_retention()
+            self._remove_packages()
 
     def _leave_note(self) -> None:
         """Commands on this machine find the site by it; without space it is left later."""
@@ -199,6 +200,12 @@ class Site:
         except (LogError, OSError) as error:
             problems.append(f"the broker's journal: {error}")
         self._tell_retention(problems)
+
+    def _remove_packages(self) -> None:
+        with self._changing:
+            removed = self.packages.remove_unused(self.jobs.assignments(), time.time())
+        for name in removed:
+            _say(f"package {name[:12]} is removed: no job has needed it for a day")
 
     def _retire_readers(self) -> None:
         with self._changing:

@@ -71,6 +71,11 @@ class SiteJobs:
     def current(self) -> list[AgentJob]:
         return list(self._jobs.values())
 
+    def assignments(self) -> list[Assignment]:
+        """Of all that it was given: also of jobs that cannot run here, or are about to end."""
+        ending = [ending.job.assignment for ending in self._ending.values()]
+        return [*self._assigned.all().values(), *ending]
+
     def _take(self, assignment: Assignment) -> None:
         try:
             self._jobs[assignment.job] = _made(assignment, self._engine)

@@ -12,6 +12,7 @@ from fogline.coordinator.ports import INSIGHTS, PLAN, UPDATE, Action, Compiled, 
 from fogline.deploy.composition import read_composition
 from fogline.deploy.deployment_plan import read_deployment_plan
 from fogline.deploy.insights import deploy_query
+from fogline.deploy.problems import Where
 from fogline.deploy.resolve import DEFAULT_NAME, Package, resolve
 from fogline.deploy.topology import Topology
 from fogline.deploy.whole import check_whole
@@ -62,8 +63,10 @@ class DeployCompiler:
         if reason is not None:
             raise DataError(f"job {job.name}: {reason}", "nothing was changed")
 
-    def check_whole(self, new: Pipeline, others: Iterable[Pipeline], world: World) -> None:
-        check_whole(new, others, Topology.of(world.views.values()), _check_gateway)
+    def check_whole(
+        self, new: Pipeline, others: Iterable[Pipeline], world: World, where: Where
+    ) -> None:
+        check_whole(new, others, Topology.of(world.views.values()), _check_gateway, where)
 
 
 def _resolved(composition: Composition, name: str, world: World) -> Compiled:
@@ -94,7 +97,7 @@ def _resolved(composition: Composition, name: str, world: World) -> Compiled:
         functions=functions.check,
         check_steps=_check_steps,
     )
-    return Compiled(found.pipeline, found.notes)
+    return Compiled(found.pipeline, found.notes, where=composition.where)
 
 
 def _check_steps(

@@ -1,7 +1,8 @@
 """The repository of the users' code: files named by their SHA-256, and names for them.
 
 A file is written under a temporary name, synced and renamed, so that a file under its final name is
-always whole; its content is verified when it is first read.
+always whole; its content is verified when it is first read. What no job has needed for a day is
+removed, with its names.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import re
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol
 
@@ -23,6 +24,7 @@ from fogline.coordinator.errors import NotThereError, StoreError, TooLargeError
 from fogline.coordinator.store import Alias, Store
 from fogline.errors import DataError
 from fogline.model.jobs import Scalar
+from fogline.unused_files import KEEP_SECONDS, remove_unused
 
 LARGEST = 256 << 20
 CHUNK = 512 << 10
@@ -117,6 +119,17 @@ class Packages:
         except OSError as error:
             raise StoreError(f"package {sha256} cannot be read: {error.strerror}") from error
         return path
+
+    def remove_unused(self, used: Collection[str]) -> list[str]:
+        """`used`: the hashes that jobs refer to. Names go with the files they stand for."""
+        now = self._clock()
+        aliases = self._store.aliases()
+        fresh = {a.sha256 for a in aliases.values() if now - a.at < KEEP_SECONDS}
+        removed = remove_unused(self._folder, {*used, *fresh}, now)
+        lost = [name for name, alias in aliases.items() if alias.sha256 in removed]
+        if lost:
+            self._store.drop_aliases(lost)
+        return removed
 
     def read(self, body: dict[str, Any]) -> dict[str, Any]:
         """The operation `package`: a part of a file, for a node."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fogline.coordinator.packages import PackageLike
+from fogline.deploy.problems import Where
 from fogline.model.jobs import Job, Pipeline, Scalar
 from fogline.model.nodes import NodeView
 
@@ -77,6 +78,8 @@ class Compiled:
     """For jobs that exist already."""
     partial: bool = False
     """Jobs of the pipeline that are not mentioned stay."""
+    where: Where = field(default_factory=Where)
+    """Where its jobs are in the text."""
 
 
 class Compiler(Protocol):
@@ -89,6 +92,8 @@ class Compiler(Protocol):
         """Raises DataError where a job's parameters are not for what it computes."""
         ...
 
-    def check_whole(self, new: Pipeline, others: Iterable[Pipeline], world: World) -> None:
+    def check_whole(
+        self, new: Pipeline, others: Iterable[Pipeline], world: World, where: Where
+    ) -> None:
         """Raises PipelineError where a pipeline does not go with the others."""
         ...

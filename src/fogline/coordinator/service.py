@@ -23,7 +23,7 @@ from fogline.coordinator.errors import ConflictError, NotThereError, Unavailable
 from fogline.coordinator.loop import Loop
 from fogline.coordinator.packages import Packages, Pinned
 from fogline.coordinator.planner import Nodes, Plan, Planner
-from fogline.coordinator.ports import FORMATS, PLAN, Action, Compiled, Compiler, Control, World
+from fogline.coordinator.ports import FORMATS, PLAN, Compiled, Compiler, Control, World
 from fogline.coordinator.replica_loop import ReplicaLoop
 from fogline.coordinator.replica_service import ReplicaService
 from fogline.coordinator.status import job_status, node_status, pipeline_summary, progress
@@ -32,7 +32,7 @@ from fogline.coordinator.stored import Stored
 from fogline.deploy.binaries import step_parameters
 from fogline.deploy.diff import Diff, diff
 from fogline.errors import DataError, FoglineError
-from fogline.model.jobs import Job, Pipeline, Scalar, Steps
+from fogline.model.jobs import Code, Job, Pipeline, Scalar, Steps
 from fogline.model.nodes import is_name
 
 T = TypeVar("T")
@@ -225,6 +225,17 @@ class Service:
             self._replicas.forgot()
         return {"name": name, "forgotten": True}
 
+    def remove_packages(self) -> list[str]:
+        """Those that no job refers to, and none did for a day; tells their hashes."""
+        with self._lock:
+            jobs = (job for _, job in self._plan().jobs.values())
+            used = {job.work.package for job in jobs if isinstance(job.work, Code)}
+            removed = self.packages.remove_unused(used)
+        if removed:
+            entry = Entry(self._clock(), "packages", {"removed": removed[:20]})
+            self._parts.store.log([entry])
+        return removed
+
     def packages_known(self) -> list[dict[str, Any]]:
         known = self._parts.store.aliases().values()
         return [{key: getattr(a, key) for key in a.__dataclass_fields__} for a in known]
@@ -288,7 +299,7 @@ class Service:
         others = apply_actions({**pipelines, new.name: new}, compiled.actions)
         new = others.pop(new.name, new)
         rest = {name: p for name, p in {**pipelines, **others}.items() if name != new.name}
-        self._check(plan, new, rest, compiled.actions)
+        self._check(plan, new, rest, compiled)
         if compiled.partial and before is not None:
             text, format = before.text, before.format
         difference = diff(old, new)
@@ -312,15 +323,17 @@ class Service:
         plan: Plan,
         new: Pipeline,
         others: Mapping[str, Pipeline],
-        actions: Iterable[Action],
+        compiled: Compiled,
     ) -> None:
         compiler, world = self._parts.compiler, self._world(plan)
-        for action in actions:
+        for package in {job.work.package for job in new.jobs if isinstance(job.work, Code)}:
+            self.packages.path(package)  # it may have been removed since the text was read
+        for action in compiled.actions:
             found = (pipeline.job(action.job) for pipeline in (new, *others.values()))
             job = next((job for job in found if job is not None), None)
             if job is not None and action.parameters:
                 compiler.check_job(job, world)
-        compiler.check_whole(new, others.values(), world)
+        compiler.check_whole(new, others.values(), world, compiled.where)
 
     def _store_changed(self, plan: Plan, pipeline: Pipeline) -> None:
         stored = plan.stored[pipeline.name]

@@ -123,6 +123,11 @@ class Store:
             values = {key: getattr(alias, key) for key in Alias.__dataclass_fields__}
             connection.execute(table.insert(), [values])
 
+    def drop_aliases(self, names: Iterable[str]) -> None:
+        table = schema.aliases
+        with self.change() as connection:
+            connection.execute(delete(table).where(table.c.name.in_(list(names))))
+
     def aliases(self) -> dict[str, Alias]:
         with self.look() as connection:
             rows = connection.execute(select(schema.aliases).order_by(schema.aliases.c.name))

@@ -26,11 +26,12 @@ from fogline.coordinator.planner import Nodes, Planner
 from fogline.coordinator.replica_loop import ReplicaLoop
 from fogline.coordinator.service import Parts, Service
 from fogline.coordinator.store import Store
-from fogline.errors import DataError, SetupError
+from fogline.errors import DataError, FoglineError, SetupError
 from fogline.model.broker_url import BrokerUrl
 from fogline.model.nodes import NodeView
 
 _WATCH_SECONDS = 0.5
+_SWEEP_SECONDS = 600.0
 
 
 class ControlLine:
@@ -120,6 +121,7 @@ class Coordinator:
         self._stack.callback(loop.stop)
         replicas.start()
         self._stack.callback(replicas.stop)
+        self._stack.enter_context(_packages_swept(self.service))
 
     def _broker_url(self) -> str:
         control = self.config.control
@@ -157,6 +159,25 @@ def _kept_running(broker: Mosquitto) -> Iterator[None]:
                     broker.start()
 
     thread = threading.Thread(target=watch, daemon=True, name="control broker")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def _packages_swept(service: Service) -> Iterator[None]:
+    """Now and then, packages that nobody needs are removed."""
+    stop = threading.Event()
+
+    def sweep() -> None:
+        while not stop.wait(_SWEEP_SECONDS):
+            with contextlib.suppress(FoglineError):  # the next time
+                service.remove_packages()
+
+    thread = threading.Thread(target=sweep, daemon=True, name="packages")
     thread.start()
     try:
         yield

@@ -159,10 +159,10 @@ def job_counts(
 ) -> dict[str, Any]:
     """The counts of a job as its site tells them, without those before."""
     totals = {
-        "in": sum(query["records"] for query in told["queries"]),
+        "in": told["records_in"],
         "out": told["records_out"],
-        "bad": sum(query["bad"] for query in told["queries"]),
-        "late": sum(query["late"] for query in told["queries"]),
+        "bad": told["bad"],
+        "late": told["late"],
     }
     earlier = before or dict.fromkeys(totals, 0)
     return {"site": site, **{key: count - earlier[key] for key, count in totals.items()}}

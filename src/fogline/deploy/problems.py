@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from fogline.deploy.tree import Spot
+from fogline.deploy.tree import START, Spot
 from fogline.errors import PipelineError, Problem, cut_before
 
 MOST = 200
@@ -40,11 +40,25 @@ class Lines:
         return "".join(map(_visible, part)).rstrip()
 
 
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where the jobs of a pipeline stand in the text they come from, as far as that is known."""
+
+    lines: Lines = field(default_factory=Lines)
+    spots: Mapping[str, Spot] = field(default_factory=dict)
+
+    def problem(self, code: str, message: str, job: str, hint: str = "") -> Problem:
+        """One that has to do with this job; at the start of the text when it is not in it."""
+        at = self.spots.get(job, START)
+        source = self.lines.shown(at) if job in self.spots else ""
+        return Problem(code, message, at.line, at.column, source, hint)
+
+
 class Problems:
     """Problems of one document, in the order they are found."""
 
     def __init__(self, lines: Lines) -> None:
-        self._lines = lines
+        self.lines = lines
         self._found: list[Problem] = []
         self._untold = 0
 
@@ -53,7 +67,7 @@ class Problems:
 
     def copy(self) -> Problems:
         """The same problems, to go on with."""
-        made = Problems(self._lines)
+        made = Problems(self.lines)
         made._found, made._untold = list(self._found), self._untold
         return made
 
@@ -61,7 +75,7 @@ class Problems:
         if len(self._found) >= MOST:
             self._untold += 1
             return
-        source = self._lines.shown(at)
+        source = self.lines.shown(at)
         self._found.append(Problem(code, message, at.line, at.column, source, hint))
 
     def add_unknown(

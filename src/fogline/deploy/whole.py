@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from fogline.deploy.assign import assignments
 from fogline.deploy.flow import Flow, find_cycle, told_cycle
+from fogline.deploy.problems import Where
 from fogline.deploy.topology import Topology
 from fogline.errors import PipelineError, Problem
 from fogline.model.jobs import LOG, Assignment, Pipeline
@@ -16,38 +17,44 @@ GatewayCheck = Callable[[Assignment], str | None]
 
 
 def check_whole(
-    new: Pipeline, others: Iterable[Pipeline], topology: Topology, check: GatewayCheck
+    new: Pipeline,
+    others: Iterable[Pipeline],
+    topology: Topology,
+    check: GatewayCheck,
+    where: Where,
 ) -> None:
     """Raises PipelineError where the new pipeline does not go with the others, or where a gateway
-    would refuse a job as it is told it."""
+    would refuse a job as it is told it. `where` its jobs are written, problems are placed."""
     pipelines = [new, *others]
-    found = [*_taken(new, pipelines[1:])]
+    found = [*_taken(new, pipelines[1:], where)]
     if not found:
-        found += [*_circles(new, pipelines), *_refused(new, pipelines, topology, check)]
+        found += [*_circles(new, pipelines, where)]
+        found += [*_refused(pipelines, topology, check, where)]
     if found:
         raise PipelineError(tuple(found))
 
 
-def _taken(new: Pipeline, others: Iterable[Pipeline]) -> Iterator[Problem]:
+def _taken(new: Pipeline, others: Iterable[Pipeline], where: Where) -> Iterator[Problem]:
     homes = {job.name: other.name for other in others for job in other.jobs}
     for job in new.jobs:
         if job.name in homes:
             message = f"there is a job {job.name} already, in pipeline {homes[job.name]}"
-            yield Problem("EXISTS", message, 1, 1, hint="names are unique among all jobs")
+            yield where.problem("EXISTS", message, job.name, "names are unique among all jobs")
 
 
-def _circles(new: Pipeline, pipelines: list[Pipeline]) -> Iterator[Problem]:
+def _circles(new: Pipeline, pipelines: list[Pipeline], where: Where) -> Iterator[Problem]:
     homes = {job.name: pipeline.name for pipeline in pipelines for job in pipeline.jobs}
     flow = Flow.of(job for pipeline in pipelines for job in pipeline.jobs)
     cycle = find_cycle(flow, [job.name for job in new.jobs])
-    if any(homes[name] == new.name for name in cycle):
+    ours = [name for name in cycle if homes[name] == new.name]
+    if ours:
         others = dict.fromkeys(homes[name] for name in cycle if homes[name] != new.name)
         hint = f"it goes through {', '.join(others)}" if others else ""
-        yield Problem("CYCLE", told_cycle(cycle), 1, 1, hint=hint)
+        yield where.problem("CYCLE", told_cycle(cycle), ours[0], hint)
 
 
 def _refused(
-    new: Pipeline, pipelines: list[Pipeline], topology: Topology, check: GatewayCheck
+    pipelines: list[Pipeline], topology: Topology, check: GatewayCheck, where: Where
 ) -> Iterator[Problem]:
     """Of the new jobs, and of those that are told otherwise because of them."""
     gateways = {name for name, node in topology.nodes.items() if node.kind == GATEWAY}
@@ -60,4 +67,4 @@ def _refused(
         if reason := check(assignment):
             chained = any(route.mode == LOG for route in assignment.routes)
             hint = "one job cannot feed another on its gateway: join them" if chained else ""
-            yield Problem("GATEWAY", f"{name} at {node}: {reason}", 1, 1, hint=hint)
+            yield where.problem("GATEWAY", f"{name} at {node}: {reason}", name, hint)

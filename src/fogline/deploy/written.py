@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fogline.deploy.problems import Lines, Problems
+from fogline.deploy.problems import Lines, Problems, Where
 from fogline.deploy.tree import START, Spot, Word, shortened
 from fogline.model.jobs import Scalar
 
@@ -114,6 +114,12 @@ class Composition:
     """What is wrong with the text itself."""
     unread: bool = False
     """Jobs or inputs could not be read: there may be some that nothing is known of."""
+
+    @property
+    def where(self) -> Where:
+        """Where its jobs are written."""
+        spots = {job.name.text: job.name.at for job in self.jobs}
+        return Where(self.problems.lines, spots)
 
     @property
     def query_files(self) -> tuple[str, ...]:

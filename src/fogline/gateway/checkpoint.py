@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fogline.log import LogError
 from fogline.log import disk as log_disk
 from fogline.log.errors import write_failed
+
+_TOGETHER = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ def store(path: Path, checkpoint: Checkpoint) -> None:
     """On disk when this returns. Raises what writing a log does."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        log_disk.replace(path, json.dumps(asdict(checkpoint)) + "\n")
+        told = {name: getattr(checkpoint, name) for name in checkpoint.__dataclass_fields__}
+        log_disk.replace_by(path, pieces(told))
     except OSError as error:
         raise write_failed(path.parent, error) from error
 
@@ -45,3 +48,28 @@ def load(path: Path) -> Checkpoint | None:
         return None
     except (OSError, ValueError, TypeError) as error:
         raise LogError(f"{path} cannot be read: {error}", "remove it to begin anew") from error
+
+
+def pieces(value: Any) -> Iterator[str]:
+    """A value as JSON, bit by bit: of what many keys make, the whole text never is in memory."""
+    if isinstance(value, Mapping):
+        yield from _joined("{", ((json.dumps(key) + ":", item) for key, item in value.items()), "}")
+    elif isinstance(value, list) and len(value) > _TOGETHER:
+        parts = (value[at : at + _TOGETHER] for at in range(0, len(value), _TOGETHER))
+        texts = (json.dumps(part)[1:-1] for part in parts)
+        yield "["
+        for index, text in enumerate(texts):
+            yield f",{text}" if index else text
+        yield "]"
+    elif isinstance(value, list):
+        yield from _joined("[", (("", item) for item in value), "]")
+    else:
+        yield json.dumps(value)
+
+
+def _joined(begin: str, items: Iterator[tuple[str, Any]], end: str) -> Iterator[str]:
+    yield begin
+    for index, (name, item) in enumerate(items):
+        yield f",{name}" if index else name
+        yield from pieces(item)
+    yield end

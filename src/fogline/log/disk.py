@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -18,9 +19,15 @@ def sync(path: Path) -> None:
 
 def replace(path: Path, text: str) -> None:
     """A reader of `path` sees the old text or the new one, never a part."""
+    replace_by(path, (text,))
+
+
+def replace_by(path: Path, parts: Iterable[str]) -> None:
+    """Like `replace`, with a text that need not be in memory as a whole."""
     new = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
     try:
-        new.write_bytes(text.encode())
+        with new.open("wb") as file:
+            file.writelines(part.encode() for part in parts)
         sync(new)
         new.replace(path)
     finally:

@@ -2,11 +2,16 @@
 
 A window is told once, when event time has passed its end by `lateness` seconds; records for windows
 that are told are late.
+
+There may be many keys, and a gateway has little memory: the numbers of all keys of a window are in
+one array, and the values of a key are in its text alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fogline.gateway.operators.base import (
@@ -20,9 +25,11 @@ from fogline.gateway.operators.base import (
     lookup,
     number,
 )
+from fogline.gateway.operators.packing import packed, unpacked
 
 # What is kept of a field: count, sum, smallest, largest.
-Cell = list[float]
+Cell = Sequence[float]
+_WIDTH = 4
 _FUNCTIONS: dict[str, Callable[[Cell], float | int | None]] = {
     "count": lambda c: int(c[0]),
     "sum": lambda c: c[1] if c[0] else None,
@@ -30,8 +37,55 @@ _FUNCTIONS: dict[str, Callable[[Cell], float | int | None]] = {
     "min": lambda c: c[2] if c[0] else None,
     "max": lambda c: c[3] if c[0] else None,
 }
-Window = tuple[dict[str, Any], int, list[Cell]]
-"""The key's values, how many records, and a cell for every field."""
+
+
+class Window:
+    """Of every key a row of numbers: how many records, and a cell for every field."""
+
+    __slots__ = ("_numbers", "_places", "_width")
+
+    def __init__(self, fields: int) -> None:
+        self._width = 1 + _WIDTH * fields
+        self._places: dict[str, int] = {}
+        self._numbers = array("d")
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._places
+
+    def rows(self) -> Iterator[tuple[str, Cell]]:
+        for place, key in enumerate(self._places):
+            yield key, self._numbers[place * self._width : (place + 1) * self._width]
+
+    def add(self, key: str, values: Sequence[float | None]) -> None:
+        """One record, with its value of each field."""
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = len(self._places)
+            self._numbers.frombytes(bytes(self._width * 8))
+        row = place * self._width
+        self._numbers[row] += 1
+        for index, value in enumerate(values):
+            if value is not None:
+                self._put(row + 1 + _WIDTH * index, value)
+
+    def _put(self, at: int, value: float) -> None:
+        cell = self._numbers
+        first = not cell[at]
+        cell[at] += 1
+        cell[at + 1] += value
+        cell[at + 2] = value if first or value < cell[at + 2] else cell[at + 2]
+        cell[at + 3] = value if first or value > cell[at + 3] else cell[at + 3]
+
+    def state(self) -> list[Any]:
+        return [list(self._places), packed(self._numbers)]
+
+    def restore(self, state: Any) -> None:
+        keys, numbers = state
+        self._places = {key: place for place, key in enumerate(keys)}
+        self._numbers = unpacked("d", numbers)
 
 
 class Aggregate(Operator):
@@ -52,7 +106,7 @@ class Aggregate(Operator):
             )
         if not self._fields and set(self._functions) != {"count"}:
             raise BadStep("'fields' is missing: what the functions are computed of")
-        self._windows: dict[int, dict[str, Window]] = {}
+        self._windows: dict[int, Window] = {}
         self._newest = -(1 << 62)
         self._keys = 0
         options.close()
@@ -71,24 +125,15 @@ class Aggregate(Operator):
 
     def _add(self, start: int, record: Record) -> bool:
         """False where there is no room for another key."""
-        windows = self._windows.setdefault(start, {})
+        window = self._windows.get(start)
+        if window is None:
+            window = self._windows[start] = Window(len(self._fields))
         key = key_of(record.values, self._by)
-        if key not in windows:
+        if key not in window:
             if self._keys >= MOST_KEYS:
                 return False
             self._keys += 1
-            named = {name: lookup(record.values, name) for name in self._by}
-            windows[key] = (named, 0, [[0, 0.0, 0.0, 0.0] for _ in self._fields])
-        named, count, cells = windows[key]
-        windows[key] = (named, count + 1, cells)
-        for name, cell in zip(self._fields, cells, strict=True):
-            value = number(lookup(record.values, name))
-            if value is not None:
-                first = not cell[0]
-                cell[2] = value if first or value < cell[2] else cell[2]
-                cell[3] = value if first or value > cell[3] else cell[3]
-                cell[0] += 1
-                cell[1] += value
+        window.add(key, [number(lookup(record.values, name)) for name in self._fields])
         return True
 
     def _close(self) -> list[Record]:
@@ -97,15 +142,22 @@ class Aggregate(Operator):
         return [record for start in due for record in self._told(start)]
 
     def _told(self, start: int) -> list[Record]:
-        windows = self._windows.pop(start)
-        self._keys -= len(windows)
+        window = self._windows.pop(start)
+        self._keys -= len(window)
         end = start + self._length
         times = {"start": start / 1000, "end": end / 1000}
-        return [Record(end, {**w[0], **times, **self._results(w)}) for w in windows.values()]
+        return [
+            Record(end, {**self._named(key), **times, **self._results(row)})
+            for key, row in window.rows()
+        ]
 
-    def _results(self, window: Window) -> dict[str, Any]:
-        found: dict[str, Any] = {"count": window[1]} if "count" in self._functions else {}
-        for name, cell in zip(self._fields, window[2], strict=True):
+    def _named(self, key: str) -> dict[str, Any]:
+        return dict(zip(self._by, json.loads(key), strict=True))
+
+    def _results(self, row: Cell) -> dict[str, Any]:
+        found: dict[str, Any] = {"count": int(row[0])} if "count" in self._functions else {}
+        for index, name in enumerate(self._fields):
+            cell = row[1 + _WIDTH * index :]
             found |= {f"{fn}_{name}": _FUNCTIONS[fn](cell) for fn in self._functions}
         return found
 
@@ -113,13 +165,13 @@ class Aggregate(Operator):
         return [record for start in sorted(self._windows) for record in self._told(start)]
 
     def state(self) -> Any:
-        windows = [[start, list(w.items())] for start, w in self._windows.items()]
+        windows = [[start, *window.state()] for start, window in self._windows.items()]
         return {"newest": self._newest, "windows": windows}
 
     def restore(self, state: Any) -> None:
         self._newest = state["newest"]
-        self._windows = {
-            start: {key: (named, count, cells) for key, (named, count, cells) in windows}
-            for start, windows in state["windows"]
-        }
+        self._windows = {}
+        for start, *kept in state["windows"]:
+            self._windows[start] = window = Window(len(self._fields))
+            window.restore(kept)
         self._keys = sum(map(len, self._windows.values()))

@@ -1,13 +1,18 @@
-"""The partials of one key in one pane: number for number what the Spark source computes."""
+"""The partials of keys in a pane: number for number what the Spark source computes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from fogline.gateway.operators.packing import packed, unpacked
 
 NAN = math.nan
-Numbers = list[float]
+Numbers: TypeAlias = "array[float]"
+"""Doubles without objects around them: there may be many cells, and a gateway has little memory."""
 
 WIDTHS = {
     "count": 1, "sum": 1, "logsum": 1, "min": 1, "max": 1, "moments": 3, "comoments": 6,
@@ -27,40 +32,78 @@ class Slot:
     at: int
 
 
-class Cell:
-    """Numbers and lists of one key and pane; `newest` is the time of its newest record."""
+class Cells:
+    """The cells of one pane, by key: rows of one array of numbers, the lists of each, and the time
+    of its newest record. There may be many, so none is an object of its own."""
 
-    __slots__ = ("lists", "newest", "nums", "pane")
+    __slots__ = ("_empty", "_listed", "lists", "newest", "nums", "pane", "places")
 
-    def __init__(self, pane: int, nums: Numbers, lists: list[Numbers], newest: int) -> None:
+    def __init__(self, pane: int, empty: Numbers, listed: int) -> None:
+        """`empty`: the numbers over no record; `listed`: how many lists a cell has."""
         self.pane = pane
-        self.nums = nums
-        self.lists = lists
-        self.newest = newest
+        self.places: dict[str, int] = {}
+        self.nums = array("d")
+        self.newest = array("q")
+        self.lists: list[Numbers] = []
+        self._empty = empty
+        self._listed = listed
 
-    def add(self, slots: tuple[Slot, ...], inputs: Numbers, time: float) -> None:
-        """Adds a record; `inputs` hold NaN where it has no value, `time` is in milliseconds."""
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def add(self, key: str, slots: tuple[Slot, ...], inputs: Sequence[float], time: int) -> None:
+        """A record; `inputs` hold NaN where it has no value, `time` is in microseconds."""
+        place = self._place(key)
+        self.newest[place] = max(self.newest[place], time)
+        base, millis = place * len(self._empty), time / 1000
         for slot in slots:
             value = inputs[slot.inputs[0]]
             if slot.kind == "events":
-                self._events(slot, inputs, time)
+                self._events(place * self._listed + slot.at, slot, inputs, millis)
             elif value == value:
+                at = base + slot.at
                 if slot.kind == "values":
-                    self.lists[slot.at].append(value)
+                    self.lists[place * self._listed + slot.at].append(value)
                 elif slot.kind == "comoments":
-                    _comoments(self.nums, slot.at, value, inputs[slot.inputs[1]])
+                    _comoments(self.nums, at, value, inputs[slot.inputs[1]])
                 elif slot.kind == "timed":
-                    _comoments(self.nums, slot.at, (time - self.pane) / 1000, value)
-                    self.nums[slot.at + 6] = float(self.pane)
+                    _comoments(self.nums, at, (millis - self.pane) / 1000, value)
+                    self.nums[at + 6] = float(self.pane)
                 else:
-                    _ADD[slot.kind](self.nums, slot.at, value, time)
+                    _ADD[slot.kind](self.nums, at, value, millis)
 
-    def _events(self, slot: Slot, inputs: Numbers, time: float) -> None:
+    def numbers_of(self, place: int) -> Numbers:
+        width = len(self._empty)
+        return self.nums[place * width : (place + 1) * width]
+
+    def lists_of(self, place: int) -> list[Numbers]:
+        return self.lists[place * self._listed : (place + 1) * self._listed]
+
+    def state(self) -> list[Any]:
+        lists = [values.tolist() for values in self.lists]
+        return [list(self.places), packed(self.nums), packed(self.newest), lists]
+
+    def restore(self, state: Any) -> None:
+        keys, nums, newest, lists = state
+        self.places = {key: place for place, key in enumerate(keys)}
+        self.nums, self.newest = unpacked("d", nums), unpacked("q", newest)
+        self.lists = [array("d", values) for values in lists]
+
+    def _place(self, key: str) -> int:
+        place = self.places.get(key)
+        if place is None:
+            place = self.places[key] = len(self.places)
+            self.nums.extend(self._empty)
+            self.newest.append(-(1 << 62))
+            self.lists.extend(array("d") for _ in range(self._listed))
+        return place
+
+    def _events(self, at: int, slot: Slot, inputs: Sequence[float], millis: float) -> None:
         values = [inputs[i] for i in slot.inputs]
         if any(value == value for value in values):
-            self.lists[slot.at].append(time)
+            self.lists[at].append(millis)
             for place, value in enumerate(values):
-                self.lists[slot.at + 1 + place].append(value)
+                self.lists[at + 1 + place].append(value)
 
 
 def _count(n: Numbers, at: int, v: float, t: float) -> None:
@@ -96,7 +139,7 @@ def _last(n: Numbers, at: int, v: float, t: float) -> None:
 
 def _moments(n: Numbers, at: int, v: float, t: float) -> None:
     if n[at] == 0:
-        n[at : at + 3] = (1.0, v, 0.0)
+        n[at : at + 3] = array("d", (1.0, v, 0.0))
         return
     n[at] += 1
     away = v - n[at + 1]
@@ -108,7 +151,7 @@ def _comoments(n: Numbers, at: int, a: float, b: float) -> None:
     if b != b:
         return
     if n[at] == 0:
-        n[at : at + 6] = (1.0, a, b, 0.0, 0.0, 0.0)
+        n[at : at + 6] = array("d", (1.0, a, b, 0.0, 0.0, 0.0))
         return
     n[at] += 1
     away_a = a - n[at + 1]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fogline.gateway.operators.base import BadStep, Options
-from fogline.gateway.operators.cells import COUNTING, LISTS, NAN, WIDTHS, Cell, Slot
+from fogline.gateway.operators.cells import COUNTING, LISTS, NAN, WIDTHS, Cells, Slot
 from fogline.gateway.operators.condition import Test, Types, compile_condition
 
 _MOST = 1000
@@ -47,10 +48,11 @@ class PaneSpec:
         self.inputs = max((len(c.inputs) for c in self.channels), default=_MOST)
         self.slots, self._numbers, self._lists = self._read_slots(_list(options, "slots"))
         counting = [slot.at for slot in self.slots if slot.kind in COUNTING]
-        self._empty = [0.0 if at in counting else NAN for at in range(self._numbers)]
+        empty = (0.0 if at in counting else NAN for at in range(self._numbers))
+        self._empty = array("d", empty)
 
-    def cell(self, pane: int) -> Cell:
-        return Cell(pane, list(self._empty), [[] for _ in range(self._lists)], -(1 << 62))
+    def cells(self, pane: int) -> Cells:
+        return Cells(pane, self._empty, self._lists)
 
     def _channel(self, data: Any) -> Channel:
         channel = _mapping(data, "a channel")

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fogline.gateway.operators.base import MOST_KEYS, LateRecord, Operator, Options, Record
-from fogline.gateway.operators.cells import NAN, Cell, Numbers
+from fogline.gateway.operators.cells import NAN, Cells, Numbers
 from fogline.gateway.operators.condition import Types
 from fogline.gateway.operators.pane_spec import Channel, PaneSpec
 from fogline.gateway.operators.values import java_double
@@ -33,7 +33,7 @@ class Panes(Operator):
         self._spec = PaneSpec(options, types)
         self._lateness = int(options.not_negative("lateness", lateness_ms / 1000) * 1e6)
         self._length = self._spec.pane_ms * 1000
-        self._panes: dict[int, dict[tuple[int, str], Cell]] = {}
+        self._panes: dict[int, Cells] = {}
         self._newest = -(1 << 62)
         self._cells = 0
         options.close()
@@ -49,12 +49,10 @@ class Panes(Operator):
         for channel in self._spec.channels:
             inputs = self._load(channel, record)
             if inputs is not None:
-                cell = self._cell(pane, channel, record)
-                cell.newest = max(cell.newest, record.time)
-                cell.add(self._spec.slots, inputs, record.time / 1000)
+                self._add(pane, channel, inputs, record)
         return out + self.flush() if self._cells > MOST_KEYS else out
 
-    def _load(self, channel: Channel, record: Record) -> Numbers | None:
+    def _load(self, channel: Channel, record: Record) -> list[float] | None:
         """The inputs of a record; None where it has none of them."""
         found, into = False, [NAN] * self._spec.inputs
         for place, wanted in enumerate(channel.inputs):
@@ -66,13 +64,14 @@ class Panes(Operator):
                 found = True
         return into if found else None
 
-    def _cell(self, pane: int, channel: Channel, record: Record) -> Cell:
-        cells = self._panes.setdefault(pane, {})
-        key = (channel.number, key_json(channel, record.values))
-        if key not in cells:
-            cells[key] = self._spec.cell(pane)
-            self._cells += 1
-        return cells[key]
+    def _add(self, pane: int, channel: Channel, inputs: list[float], record: Record) -> None:
+        cells = self._panes.get(pane)
+        if cells is None:
+            cells = self._panes[pane] = self._spec.cells(pane)
+        before = len(cells)
+        key = f"{channel.number} {key_json(channel, record.values)}"
+        cells.add(key, self._spec.slots, inputs, record.time)
+        self._cells += len(cells) - before
 
     def _close(self) -> list[Record]:
         limit = (self._newest - self._lateness - self._length) // 1000
@@ -82,38 +81,37 @@ class Panes(Operator):
     def _told(self, pane: int) -> list[Record]:
         cells = self._panes.pop(pane)
         self._cells -= len(cells)
-        ordered = sorted(cells.items(), key=lambda item: item[1].newest)
-        return [_record(channel, key, cell) for (channel, key), cell in ordered]
+        ordered = sorted(cells.places.items(), key=lambda item: cells.newest[item[1]])
+        return [_record(key, cells, place) for key, place in ordered]
 
     def flush(self) -> list[Record]:
         return [record for pane in sorted(self._panes) for record in self._told(pane)]
 
     def state(self) -> Any:
-        cells = [
-            [channel, key, cell.pane, cell.nums, cell.lists, cell.newest]
-            for pane in self._panes.values()
-            for (channel, key), cell in pane.items()
-        ]
-        return {"newest": self._newest, "cells": cells}
+        panes = [[pane, *cells.state()] for pane, cells in self._panes.items()]
+        return {"newest": self._newest, "panes": panes}
 
     def restore(self, state: Any) -> None:
         self._newest = state["newest"]
         self._panes = {}
-        for channel, key, pane, nums, lists, newest in state["cells"]:
-            self._panes.setdefault(pane, {})[channel, key] = Cell(pane, nums, lists, newest)
-        self._cells = len(state["cells"])
+        for pane, *kept in state["panes"]:
+            self._panes[pane] = cells = self._spec.cells(pane)
+            cells.restore(kept)
+        self._cells = sum(map(len, self._panes.values()))
 
 
-def _record(channel: int, key: str, cell: Cell) -> Record:
+def _record(text: str, cells: Cells, place: int) -> Record:
+    channel, _, key = text.partition(" ")
+    newest = cells.newest[place]
     values = {
-        "channel": channel,
+        "channel": int(channel),
         "key": key,
-        "pane": cell.pane,
-        "nums": _plain(cell.nums),
-        "lists": [_plain(values) for values in cell.lists],
-        "t": cell.newest,
+        "pane": cells.pane,
+        "nums": _plain(cells.numbers_of(place)),
+        "lists": [_plain(values) for values in cells.lists_of(place)],
+        "t": newest,
     }
-    return Record(cell.newest, values)
+    return Record(newest, values)
 
 
 def _plain(numbers: Numbers) -> list[float | None]:
