@@ -11,6 +11,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,13 @@ class AgentProcess:
                 found += [json.loads(payload) for _, payload in records]
         self._known[topic] = (position, found)
         return list(found)
+
+
+def payloads(reader: Any) -> Iterator[bytes]:
+    position = reader.first()
+    while position < reader.committed():
+        records, position = reader.read(position)
+        yield from (payload for _, payload in records)
 
 
 def kill_with_children(process: subprocess.Popen[bytes]) -> None:
