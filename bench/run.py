@@ -43,7 +43,11 @@ NAMES = (*(w.name for w in WORKLOADS), CHECKING)
 )
 @click.option("--repeats", default=3, show_default=True, help="Timed passes; the median counts.")
 @click.option("--only", type=click.Choice(NAMES), multiple=True, help="Only this; may be repeated.")
-@click.option("--out", type=_FOLDER, help="Folder for results.json and logs.")
+@click.option(
+    "--out",
+    type=_FOLDER,
+    help="Folder for logs and for results.json, which is added to.",
+)
 @click.option("--cache", type=_FOLDER, help="Folder for the generated events.")
 @click.option("--write-docs", is_flag=True, help="Write docs/benchmarks.md and its plot anew.")
 @click.option("--docs-from", type=_FILE, help="Measure nothing: write the docs from results.json.")
@@ -72,11 +76,9 @@ def main(
         console.print("stopped")
         raise SystemExit(130) from None
     report.show(results, console)
-    target = folder / "results.json"
-    target.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    console.print(f"results: {target}")
+    console.print(f"results: {bench.target}")
     if write_docs:
-        page.write(results)
+        page.write(json.loads(bench.target.read_text(encoding="utf-8")))
     if report.failures(results):
         raise SystemExit(1)
 
@@ -94,18 +96,37 @@ class Bench:
         self._repeats = repeats
         self._peers = peers
         self._started = time.monotonic()
+        self.target = out / "results.json"
 
     def run(self, names: tuple[str, ...]) -> dict[str, Any]:
-        load = os.getloadavg()[0]
-        found = [self._workload(w) for w in WORKLOADS if w.name in names]
-        checking = measure_checking(self._repeats, self._tell) if CHECKING in names else None
-        return {
+        results: dict[str, Any] = {
             "machine": describe(self._peers),
-            "load_at_start": round(load, 2),
+            "load_at_start": round(os.getloadavg()[0], 2),
             "repeats": self._repeats,
-            "workloads": found,
-            "checking": checking,
+            "workloads": [],
+            "checking": None,
         }
+        for workload in WORKLOADS:
+            if workload.name in names:
+                results["workloads"].append(self._workload(workload))
+                self._keep(results)
+        if CHECKING in names:
+            results["checking"] = measure_checking(self._repeats, self._tell)
+            self._keep(results)
+        return results
+
+    def _keep(self, results: dict[str, Any]) -> None:
+        """Beside what earlier runs with the same settings have measured of the rest."""
+        found = {w["name"]: w for w in results["workloads"]}
+        merged = results
+        if self.target.exists():
+            earlier = json.loads(self.target.read_text(encoding="utf-8"))
+            if all(earlier[key] == results[key] for key in ("machine", "repeats")):
+                found = {w["name"]: w for w in earlier["workloads"]} | found
+                merged = results | {"checking": results["checking"] or earlier["checking"]}
+        workloads = [found[w.name] for w in WORKLOADS if w.name in found]
+        text = json.dumps(merged | {"workloads": workloads}, indent=2)
+        self.target.write_text(text + "\n", encoding="utf-8")
 
     def _workload(self, workload: Workload) -> dict[str, Any]:
         self._tell(f"{workload.name}: {workload.title}")

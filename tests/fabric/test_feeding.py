@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -143,6 +144,10 @@ class Rig:
             self._writers[log] = self.logs.writer(log)
         self._writers[log].append([(log, message(body)[1]) for body in bodies])
         return self._writers[log].commit()
+
+    def remove(self, log: str) -> None:
+        self._writers.pop(log).close()
+        shutil.rmtree(self.logs.folder(log))
 
     def want(self, *logs: str, **more: Any) -> None:
         self.feeding.want([{"log": log, "kind": "readings", **more} for log in logs])
@@ -304,12 +309,34 @@ def test_damage_is_skipped_and_counted(rig: Rig) -> None:
     wait_for(lambda: rig.told("a").get("skipped_bytes", 0) > 0, 60, "the damage to be counted")
 
 
-def test_a_log_that_was_replaced_is_told(rig: Rig) -> None:
+def test_a_log_that_was_replaced_is_read_from_its_beginning(rig: Rig) -> None:
     rig.store.ingest(BATCH.empty_table(), "a", 1 << 40)
     rig.write("a", {"x": 1})
     rig.want("a")
-    wait_for(lambda: rig.state("a") == "failed", 60, "the replaced log to be told")
-    assert "replaced" in rig.told("a")["why"]
+    wait_for(lambda: rig.taken("a") == 1, 60, "the value of the new log")
+
+
+def test_a_log_that_went_with_its_job_and_comes_again_is_another(rig: Rig) -> None:
+    """The second is longer than the first was, so its length tells nothing."""
+    rig.write("a", {"x": 1})
+    rig.want("a")
+    wait_for(lambda: rig.taken("a") == 1, 60, "the first value")
+    rig.want()
+    wait_for(lambda: not rig.told("a"), 60, "the end of the first log")
+    rig.remove("a")
+    wait_for(lambda: rig.store.position("a") == 0, 60, "the first log to be forgotten")
+    rig.write("a", *({"x": number} for number in range(2, 102)))
+    rig.want("a")
+    wait_for(lambda: rig.taken("a") == 100, 60, "all values of the second log")
+    assert sorted(v.value for v in everything(rig.store)) == [float(n) for n in range(1, 102)]
+
+
+def test_a_log_that_went_while_nobody_looked_is_another(rig: Rig) -> None:
+    rig.store.ingest(BATCH.empty_table(), "a", 50)
+    rig.want("a")
+    wait_for(lambda: rig.store.position("a") == 0, 60, "the log that is not there to be forgotten")
+    rig.write("a", *({"x": number} for number in range(100)))
+    wait_for(lambda: rig.taken("a") == 100, 60, "all values")
 
 
 def test_a_quiet_site_is_looked_at_seldom(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

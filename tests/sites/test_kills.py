@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 
 import psutil
 import pytest
@@ -16,6 +17,7 @@ from fogline.errors import FoglineError
 from tests.agent.kit import kill_pid
 from tests.fabric_sites.kit import ask
 from tests.sites.kit import PASS, Device, log_of, numbers, observed, upload
+from tests.waiting import wait_for
 
 Jobs = tuple[tuple[str, str, str, str, str], ...]
 CHAIN: Jobs = (
@@ -92,7 +94,8 @@ def test_it_becomes_as_wanted(world: World, kill: Callable[[World], None]) -> No
     assert numbers(log_of(world, "d", "out/K3"), "a-K-in") == list(range(sent))
     for metric, entity, site in (("n", "K-in", "a"), ("K3.n", "a-K-in", "d")):
         there = {site: sent}
-        world.wait(lambda: stored(world, metric, entity, since) == there, 120, f"all of {metric}")  # noqa: B023
+        count = partial(stored, world, metric, entity, since)
+        wait_for(lambda: count() == there, 30, lambda: f"{there} of {metric}, but {count()}")  # noqa: B023
     _delete(world)
     kill(world)
     ours = {"K1", "K2", "K2b", "K3"}

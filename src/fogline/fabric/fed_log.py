@@ -13,6 +13,7 @@ import pyarrow as pa
 from fogline.broker.topics import matches
 from fogline.errors import FoglineError, UsageError
 from fogline.log import LogError, SiteLog, forget_reader
+from fogline.log.segments import list_segments
 from fogline.storage.decode import Source
 from fogline.storage.errors import StoreFull
 from fogline.storage.feeder import READER, Feeder
@@ -120,11 +121,15 @@ class FedLog:
         if self._feeder is None:
             # What the feeder counts it counts from here on; the store knows the position.
             store, others = cast(SiteStore, self._store), self.declared.get("except", ())
+            if not list_segments(self._folder):
+                self._forget(self._folder)
             self._feeder = Feeder(store, self._folder, self._source, leave_out=_takers(others))
         feeder = self._feeder
         self._lag = feeder.reader.committed() - feeder.position
         if self._lag < 0:
-            raise FoglineError("the log is shorter than what was read of it: it was replaced")
+            self._forget(self._folder)
+            self.close()
+            return 0
         moved = 0
         if self._lag or now >= self._keep_due:
             self._keep_due = now + _KEEP_SECONDS
@@ -134,6 +139,26 @@ class FedLog:
         if self._unwanted:
             self._finish(feeder, self._folder)
         return moved
+
+    def gone(self) -> bool:
+        """Of one that has ended: whether its log went with its job. The next of that name is
+        another log, and read from its beginning."""
+        if self._folder is None:
+            return True
+        if list_segments(self._folder):
+            return False
+        try:
+            self._forget(self._folder)
+        except (FoglineError, OSError) as error:
+            _say.warning("the log %s is gone: %s", self._folder, error)
+            return False
+        return True
+
+    def _forget(self, folder: Path) -> None:
+        """How far a log was read that is no more."""
+        if self._store.position(folder.name):
+            self._store.store.forget(folder.name)
+            self._store.store.flush()
 
     def _finish(self, feeder: Feeder, folder: Path) -> None:
         """Once all is taken and on disk, the log need not wait for us any more."""

@@ -16,6 +16,7 @@ from fogline.storage.store import SiteStore
 
 _say = logging.getLogger(__name__)
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.2
+_GONE_SECONDS = 0.5
 _STRAY_SECONDS = 600.0
 """So long a log that nobody names may hold on to our place in it: its job may not be back yet."""
 
@@ -34,7 +35,10 @@ class Feeding:
         self._in_force: Mapping[str, Mapping[str, Any]] = self._wanted
         self._fed: dict[str, FedLog] = {}
         self._ending: dict[str, FedLog] = {}
+        self._ended: dict[str, FedLog] = {}
+        """Whose logs are still there."""
         self._told: list[FedLog] = []
+        self._gone_due = 0.0
         self._strays_due = time.monotonic() + _STRAY_SECONDS
         self._wake = threading.Event()
         self._stop = threading.Event()
@@ -93,6 +97,9 @@ class Feeding:
                 break
             moved += fed.turn(now)
         self._forget_ended()
+        if now >= self._gone_due:
+            self._gone_due = now + _GONE_SECONDS
+            self._forget_gone()
         if now >= self._strays_due:
             self._strays_due = now + _STRAY_SECONDS
             self._forget_strays()
@@ -103,6 +110,7 @@ class Feeding:
             self._ending[log] = self._fed.pop(log)
             self._ending[log].end()
         for log, declared in wanted.items():
+            self._ended.pop(log, None)
             known = self._fed.get(log) or self._ending.pop(log, None)
             if known is not None and (known.declared != dict(declared) or log not in self._fed):
                 known.close()
@@ -113,9 +121,13 @@ class Feeding:
     def _forget_ended(self) -> None:
         ended = [log for log, fed in self._ending.items() if fed.ended]
         for log in ended:
-            del self._ending[log]
+            self._ended[log] = self._ending.pop(log)
         if ended:
             self._told = [*self._fed.values(), *self._ending.values()]
+
+    def _forget_gone(self) -> None:
+        for log in [log for log, fed in self._ended.items() if fed.gone()]:
+            del self._ended[log]
 
     def _forget_strays(self) -> None:
         """Places in logs that were fed before a restart and are not any more."""

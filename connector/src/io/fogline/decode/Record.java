@@ -59,7 +59,9 @@ public final class Record {
     /** Sets a {@link #NUMBER} or {@link #TEXT} that lies in {@code source} and is not copied. */
     public void set(int slot, byte kind, byte[] source, int offset, int length) {
         kinds[slot] = kind;
-        sources[slot] = source;
+        if (sources[slot] != source) { // mostly it is; the collector wants to know of every store
+            sources[slot] = source;
+        }
         offsets[slot] = offset;
         lengths[slot] = length;
     }

@@ -40,7 +40,9 @@ final class Columns {
     }
 
     void load(Record record, long time) {
-        this.record = record;
+        if (this.record != record) {
+            this.record = record;
+        }
         this.time = time;
         turn++;
     }
