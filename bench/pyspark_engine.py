@@ -1,8 +1,8 @@
 """The same workloads written by hand in PySpark, as well as they can be written.
 
 Only the fields that are needed are parsed, the session is tuned to the machine (as many shuffle
-partitions as cores, RocksDB with changelog checkpoints, throw-away checkpoints in memory) and the
-batches are as large as Fogline's.
+partitions as cores, RocksDB with changelog checkpoints, throw-away checkpoints in memory, the same
+garbage collector) and the batches are as large as Fogline's.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ def _session(memory: str) -> SparkSession:
     state = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     settings = {
         "spark.driver.memory": memory,
+        "spark.driver.defaultJavaOptions": "-XX:+UseParallelGC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",

@@ -94,6 +94,10 @@ def _pass_on(reader: int) -> None:
                 sys.stderr.flush()
 
 
+_QUICK = "-XX:+UseParallelGC"
+"""A run over what is there wants throughput; a site, which waits and answers, has its own."""
+
+
 def _configuration(settings: Settings) -> dict[str, str]:
     # A query of many insights is one large generated method, which Java would otherwise interpret.
     java = f"-Dlog4j2.configurationFile=file:{_LOGGING} -Xss8m -XX:-DontCompileHugeMethods"
@@ -101,6 +105,7 @@ def _configuration(settings: Settings) -> dict[str, str]:
     return _local_files(settings) | {
         "spark.jars": str(JAR),
         "spark.driver.memory": settings.memory,
+        "spark.driver.defaultJavaOptions": _QUICK,
         "spark.driver.extraJavaOptions": java,
         "spark.driver.bindAddress": settings.engine_host,
         "spark.driver.host": settings.engine_host,
