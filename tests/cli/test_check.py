@@ -173,6 +173,15 @@ def test_a_broken_query_is_explained(
     assert caret == " " * (4 + column - 1) + "^"
 
 
+def test_a_field_is_not_taken_for_a_text(
+    fogline: Callable[..., Any], query: Callable[[str], Path]
+) -> None:
+    text = f"{S} j = COMPUTE AVG(y) {E}; {OF} x WHEN GEOHASH[3](a, b) == y;"
+    (problem,) = json.loads(fogline("check", query(text), "--json").err)
+    assert problem["message"] == "a string cannot be compared with a number"
+    assert problem["hint"] == ""
+
+
 def test_every_problem_is_told_at_once(
     fogline: Callable[..., Any], query: Callable[[str], Path]
 ) -> None:

@@ -7,8 +7,9 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,9 @@ class Coordinator:
         self._stack.callback(loop.stop)
         replicas.start()
         self._stack.callback(replicas.stop)
-        self._stack.enter_context(_packages_swept(self.service))
+        self._stack.enter_context(
+            _repeated("packages", _SWEEP_SECONDS, self.service.remove_packages)
+        )
 
     def _broker_url(self) -> str:
         control = self.config.control
@@ -143,41 +146,28 @@ class Coordinator:
         )
         broker = self._stack.enter_context(Mosquitto(folder / "broker", options))
         kept.write_text(f"{broker.port}\n", encoding="utf-8")
-        self._stack.enter_context(_kept_running(broker))
+        keep = partial(_keep_running, broker)
+        self._stack.enter_context(_repeated("control broker", _WATCH_SECONDS, keep))
         return broker
 
 
-@contextlib.contextmanager
-def _kept_running(broker: Mosquitto) -> Iterator[None]:
-    """A control broker that dies is started again, at the same port."""
-    stop = threading.Event()
-
-    def watch() -> None:
-        while not stop.wait(_WATCH_SECONDS):
-            if not broker.running:
-                with contextlib.suppress(SetupError):
-                    broker.start()
-
-    thread = threading.Thread(target=watch, daemon=True, name="control broker")
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+def _keep_running(broker: Mosquitto) -> None:
+    """A control broker that died is started again, at the same port."""
+    if not broker.running:
+        broker.start()
 
 
 @contextlib.contextmanager
-def _packages_swept(service: Service) -> Iterator[None]:
-    """Now and then, packages that nobody needs are removed."""
+def _repeated(name: str, seconds: float, action: Callable[[], object]) -> Iterator[None]:
+    """Does it again and again, in a thread; what goes wrong is tried again the next time."""
     stop = threading.Event()
 
-    def sweep() -> None:
-        while not stop.wait(_SWEEP_SECONDS):
-            with contextlib.suppress(FoglineError):  # the next time
-                service.remove_packages()
+    def run() -> None:
+        while not stop.wait(seconds):
+            with contextlib.suppress(FoglineError):
+                action()
 
-    thread = threading.Thread(target=sweep, daemon=True, name="packages")
+    thread = threading.Thread(target=run, daemon=True, name=name)
     thread.start()
     try:
         yield

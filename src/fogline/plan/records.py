@@ -317,8 +317,9 @@ class Records:
         if left.type == kind:
             return
         hint = ""
-        if isinstance(node, ast.Comparison) and isinstance(node.right, ast.Metric):
-            word = node.right.name
+        right = node.right if isinstance(node, ast.Comparison) else None
+        if kind == STRING and isinstance(right, ast.Metric) and not right.streams:
+            word = right.name
             hint = f"{word} is a text here; for a field of that name write: {word} FROM (stream)"
         message = f"a {left.type} cannot be compared with a {kind}"
         self.analysis.problems.add("TYPE", message, node, hint)
