@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from fogline.errors import UsageError
@@ -55,6 +56,14 @@ def test_of_several_sites_one_must_be_named() -> None:
 
 def test_what_a_dead_process_left_is_removed() -> None:
     note = leave_note(site("north", ended_process()))
+    assert local_sites() == []
+    assert not note.exists()
+
+
+def test_the_number_of_a_dead_process_says_nothing_about_who_has_it_now() -> None:
+    note = leave_note(site("north"))
+    before = psutil.Process().create_time() - 60
+    os.utime(note, (before, before))
     assert local_sites() == []
     assert not note.exists()
 

@@ -11,7 +11,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from fogline.errors import SetupError, UsageError
+
+_CLOCK_SECONDS = 2.0
+"""So far the start of a process and the time of a file may be apart, by how they are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ def local_sites() -> list[LocalSite]:
     found = []
     for path in sorted(notes_folder().glob("*.json")):
         site = _read(path)
-        if site is not None and _runs(site.pid):
+        if site is not None and _runs(site.pid, path):
             found.append(site)
         elif site is not None:
             with contextlib.suppress(OSError):
@@ -91,11 +96,9 @@ def _read(path: Path) -> LocalSite | None:
         return None
 
 
-def _runs(pid: int) -> bool:
+def _runs(pid: int, note: Path) -> bool:
+    """A process that began after its note was written only has the number of the one that died."""
     try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
+        return psutil.Process(pid).create_time() <= note.stat().st_mtime + _CLOCK_SECONDS
+    except (psutil.Error, OSError, OverflowError, ValueError):
         return False
-    except PermissionError:
-        return True
-    return pid > 0
