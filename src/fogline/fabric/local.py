@@ -99,6 +99,6 @@ def _read(path: Path) -> LocalSite | None:
 def _runs(pid: int, note: Path) -> bool:
     """A process that began after its note was written only has the number of the one that died."""
     try:
-        return psutil.Process(pid).create_time() <= note.stat().st_mtime + _CLOCK_SECONDS
+        return bool(psutil.Process(pid).create_time() <= note.stat().st_mtime + _CLOCK_SECONDS)
     except (psutil.Error, OSError, OverflowError, ValueError):
         return False
