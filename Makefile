@@ -46,6 +46,6 @@ kill-matrix: setup ## 100,000 readings while every process is killed again and a
 	@$(PYTHON) tests/agent/kill_matrix.py $(ARGS)
 
 clean: ## remove what was built and cached; .venv stays (rm -rf .venv to start from nothing)
-	@rm -rf build dist src/*.egg-info src/fogline/spark/*.jar
+	@rm -rf build dist src/*.egg-info src/fogline/spark/*.jar src/fogline/spark/*.jsa
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	@find src tests connector bench scripts -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up everything Fogline needs on a Debian machine: a JDK, a C compiler, Mosquitto, PostgreSQL
-# (for the tests), the Python packages in .venv, the connector jar and the broker's journal. It
-# installs only what is missing and leaves no service running.
+# (for the tests), the Python packages in .venv, the connector jar, the broker's journal and the
+# classes that Java maps at its start. It installs only what is missing and leaves no service running.
 # When everything is in place it does nothing and takes well under a second.
 set -euo pipefail
 
@@ -152,3 +152,5 @@ if ! is_current; then
 fi
 "$VENV/bin/python" connector/build.py
 "$VENV/bin/python" native/build.py
+readonly CONNECTOR=src/fogline/spark/fogline-connector
+[[ $CONNECTOR.jsa -nt $CONNECTOR.jar ]] || "$VENV/bin/python" -m fogline.spark.class_cache

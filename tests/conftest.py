@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +15,10 @@ from pyspark.sql import SparkSession
 from fogline.cli import main
 from fogline.settings import Settings
 from fogline.spark.session import JAR, open_session
+
+JAVA = "-XX:TieredStopAtLevel=1"
+"""Tests start Spark often and never run it for long: compiling thoroughly would take longer."""
+os.environ.setdefault("FOGLINE_JAVA", JAVA)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,7 +49,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def settings(scratch: Path) -> Settings:
-    return Settings(engine="local[8]", memory="1g", partitions=2, scratch=scratch)
+    return Settings(engine="local[8]", memory="1g", java=JAVA, partitions=2, scratch=scratch)
 
 
 @pytest.fixture(scope="session")

@@ -34,6 +34,8 @@ class Settings:
     """Address of this machine at which the workers of a Spark cluster reach the driver."""
     memory: str = "2g"
     """Memory of the Spark driver."""
+    java: str = ""
+    """Further options for Spark's Java."""
     partitions: int = 0
     """Partitions of stateful steps; 0: one per core, at most 4."""
     functions: Path = field(default_factory=_default_functions)

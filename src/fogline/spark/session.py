@@ -22,6 +22,8 @@ from fogline.errors import SetupError
 from fogline.settings import Settings
 
 JAR = Path(__file__).with_name("fogline-connector.jar")
+CLASSES = JAR.with_suffix(".jsa")
+"""Made by `class_cache`, which see; it may be missing."""
 Session = SparkSession
 _NOISE = (
     b"WARNING: Using incubator modules",
@@ -99,14 +101,12 @@ _QUICK = "-XX:+UseParallelGC"
 
 
 def _configuration(settings: Settings) -> dict[str, str]:
-    # A query of many insights is one large generated method, which Java would otherwise interpret.
-    java = f"-Dlog4j2.configurationFile=file:{_LOGGING} -Xss8m -XX:-DontCompileHugeMethods"
     state = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     return _local_files(settings) | {
         "spark.jars": str(JAR),
         "spark.driver.memory": settings.memory,
         "spark.driver.defaultJavaOptions": _QUICK,
-        "spark.driver.extraJavaOptions": java,
+        "spark.driver.extraJavaOptions": _java_options(settings),
         "spark.driver.bindAddress": settings.engine_host,
         "spark.driver.host": settings.engine_host,
         "spark.ui.enabled": "false",
@@ -124,6 +124,15 @@ def _configuration(settings: Settings) -> dict[str, str]:
         "spark.local.dir": str(settings.scratch),
         "spark.pyspark.python": sys.executable,
     }
+
+
+def _java_options(settings: Settings) -> str:
+    """Those of the user come last and win."""
+    # A query of many insights is one large generated method, which Java would otherwise interpret.
+    own = f"-Dlog4j2.configurationFile=file:{_LOGGING} -Xss8m -XX:-DontCompileHugeMethods"
+    if CLASSES.exists():
+        own += f" -XX:SharedArchiveFile={CLASSES} -Xlog:cds*=off"
+    return f"{own} {settings.java}".rstrip()
 
 
 def _local_files(settings: Settings) -> dict[str, str]:
