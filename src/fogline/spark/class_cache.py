@@ -1,6 +1,6 @@
 """Spark's classes, prepared once so that Java maps them at every start instead of loading them.
 
-The set-up makes the file beside the connector, with `python -m fogline.spark.class_cache`. It is for
+The set-up makes the file beside the connector, by `python -m fogline.spark.class_cache`. It is for
 this Java and these jars: Java looks, and without a fitting one starts as it always does.
 """
 
