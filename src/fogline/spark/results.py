@@ -7,6 +7,7 @@ time at which the result is a record for other insights, `_time` carries the wat
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -169,15 +170,17 @@ def evaluate_records(
     table: Table, outputs: tuple[Output, ...], numbers: dict[str, int]
 ) -> DataFrame:
     """Result rows of insights that look at one record at a time."""
-    structs = [_record_result(table, output, numbers[output.name]) for output in outputs]
-    if len(structs) == 1:
-        picked = table.frame.select("_time", structs[0].alias("result"))
-    else:
-        picked = table.frame.select("_time", F.explode(F.array(*structs)).alias("result"))
+    found = [_record_result(table, output, numbers[output.name]) for output in outputs]
+    if len(found) == 1:
+        keep, columns = found[0]
+        return table.frame.where(keep).select(*columns, "_time")
+    structs = F.array(*[F.when(keep, F.struct(*columns)) for keep, columns in found])
+    picked = table.frame.select("_time", F.explode(structs).alias("result"))
     return picked.where(F.col("result").isNotNull()).select("result.*", "_time")
 
 
-def _record_result(table: Table, output: Output, number: int) -> Column:
+def _record_result(table: Table, output: Output, number: int) -> tuple[Column, list[Column]]:
+    """Whether there is a result, and its columns."""
     value = to_column(output.value, table.leaves)
     textual = output.value.type == STRING
     keep = value.isNotNull() if textual else is_finite(value)
@@ -188,7 +191,7 @@ def _record_result(table: Table, output: Output, number: int) -> Column:
     millis = F.unix_millis("_time")
     keys = [to_column(key.expression, table.leaves) for key in output.keys]
     none = F.lit(None).cast("double")
-    row = F.struct(
+    return keep, [
         F.lit(number).alias("output"),
         key_object(output.keys, keys).alias("key"),
         millis.alias("start"),
@@ -199,8 +202,7 @@ def _record_result(table: Table, output: Output, number: int) -> Column:
         none.alias("error"),
         none.alias("fraction"),
         time_millis().alias("t"),
-    )
-    return F.when(keep, row)
+    ]
 
 
 def _quoted(value: Column) -> Column:
@@ -211,35 +213,32 @@ def _quoted(value: Column) -> Column:
 # ── output records ───────────────────────────────────────────────────────────────────────────────
 
 
+_ISO = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
+_BODY = f"""concat(
+    '"window":{{"start":"', date_format(timestamp_millis(start), "{_ISO}"),
+    '","end":"', date_format(timestamp_millis(`end`), "{_ISO}"),
+    '"}},"keys":', key,
+    ',"value":', coalesce(text, cast(value AS string)),
+    ',"count":', cast(count AS string),
+    if(fraction IS NULL, '', ',"sampled":true'),
+    if(error IS NULL, '', concat(',"error":', cast(error AS string))))"""
+"""What lies between head and tail of a record: the same for all, so Spark reads it as one text."""
+
+
 def output_records(results: DataFrame, program: Program, numbers: dict[str, int]) -> DataFrame:
     """Adds `insight` and `record`, the JSON object a person sees, and drops hidden results."""
     shown = {numbers[o.name]: o for o in program.outputs if not o.hidden}
     named = results.where(F.col("output").isin(list(shown)))
-    heads = F.create_map(*[c for n, o in shown.items() for c in (F.lit(n), F.lit(_head(o)))])
-    tails = F.create_map(*[c for n, o in shown.items() for c in (F.lit(n), F.lit(_tail(o)))])
-    names = F.create_map(*[c for n, o in shown.items() for c in (F.lit(n), F.lit(o.name))])
-    value = F.coalesce(F.col("text"), F.col("value").cast("string"))
-    error = F.when(
-        F.col("error").isNotNull(), F.concat(F.lit(',"error":'), F.col("error").cast("string"))
-    ).otherwise(F.lit(""))
-    sampled = F.when(F.col("fraction").isNotNull(), F.lit(',"sampled":true')).otherwise(F.lit(""))
-    record = F.concat(
-        F.get(F.map_values(heads), F.lit(0)) if len(shown) == 1 else heads[F.col("output")],
-        F.lit('"window":{"start":"'),
-        iso_time("start"),
-        F.lit('","end":"'),
-        iso_time("end"),
-        F.lit('"},"keys":'),
-        F.col("key"),
-        F.lit(',"value":'),
-        value,
-        F.lit(',"count":'),
-        F.col("count").cast("string"),
-        sampled,
-        error,
-        tails[F.col("output")],
-    )
-    return named.select(names[F.col("output")].alias("insight"), "*", record.alias("record"))
+
+    def by_output(text: Callable[[Output], str]) -> Column:
+        texts = {number: text(output) for number, output in shown.items()}
+        if len(set(texts.values())) == 1:
+            return F.lit(next(iter(texts.values())))
+        return F.create_map(*[F.lit(i) for pair in texts.items() for i in pair])[F.col("output")]
+
+    record = F.concat(by_output(_head), F.expr(_BODY), by_output(_tail))
+    name = by_output(lambda output: output.name)
+    return named.select(name.alias("insight"), "*", record.alias("record"))
 
 
 def _head(output: Output) -> str:
@@ -254,10 +253,6 @@ def _tail(output: Output) -> str:
     if sampling.fraction is not None:
         return f',"sampled":{sampling.fraction!r}}}'
     return f',"confidence":{sampling.confidence!r}}}'
-
-
-def iso_time(column: str) -> Column:
-    return F.date_format(F.timestamp_millis(F.col(column)), "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
 
 
 def key_fields(keys: tuple[Key, ...]) -> dict[str, str]:
