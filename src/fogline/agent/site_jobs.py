@@ -13,7 +13,7 @@ from fogline import settings
 from fogline.agent.assignments import Assignments
 from fogline.agent.config import SiteConfig
 from fogline.agent.endings import Owed, load_endings, store_endings
-from fogline.agent.jobs import AgentJob, job_folder, job_reader, make_job, route_reader
+from fogline.agent.jobs import AgentJob, job_folder, job_reader, make_job, sendings
 from fogline.agent.starts import note_routes, note_starts
 from fogline.errors import FoglineError, UsageError
 from fogline.log import SiteLog, forget_reader, get_position
@@ -76,6 +76,12 @@ class SiteJobs:
         ending = [ending.job.assignment for ending in self._ending.values()]
         return [*self._assigned.all().values(), *ending]
 
+    @property
+    def unsure(self) -> set[str]:
+        """The names of jobs that cannot run here, and those under which they tell their results."""
+        known = self._assigned.all()
+        return {*self.problems, *(known[n].outlet for n in self.problems if n in known)}
+
     def _take(self, assignment: Assignment) -> None:
         try:
             self._jobs[assignment.job] = _made(assignment, self._engine)
@@ -124,16 +130,14 @@ class SiteJobs:
         return bool(changed)
 
     def _note_left(self, new: AgentJob, revision: int) -> None:
-        """Routes that the job had and has no longer: their readers need nothing any more."""
+        """Routes that the job had and has no longer: their readers need nothing any more. Where it
+        is the log that it has no longer, another job may go on with it."""
         old = self._jobs.get(new.name)
         if old is None:
             return
-        ends = range(len(new.assignment.routes), len(old.assignment.routes))
-        self._left += [
-            (revision, log, route_reader(old.name, index))
-            for log in old.results()
-            for index in ends
-        ]
+        kept, logs = {sending.key for sending in sendings(new)}, new.results()
+        left = [s.key for s in sendings(old) if s.log in logs and s.key not in kept]
+        self._left += [(revision, log, reader) for log, reader in left]
 
     def remove(self, names: Iterable[str], revision: int) -> bool:
         names = list(names)
@@ -191,17 +195,19 @@ class SiteJobs:
             return True
         if not ending.job.computes and not ending.job.assignment.running:
             return True
-        readers = [
-            route_reader(ending.job.name, i) for i in range(len(ending.job.assignment.routes))
-        ]
-        for log in ending.job.results():
+        taken_over = self._sent()
+        for log, reader in (sending.key for sending in sendings(ending.job)):
             folder = self._logs.folder(log)
-            if not folder.exists():
+            if not folder.exists() or (log, reader) in taken_over:
                 continue
             end = ending.owed.ends.get(log, self._end_of(log))
-            if any((get_position(folder, name) or 0) < end for name in readers):
+            if (get_position(folder, reader) or 0) < end:
                 return False
         return True
+
+    def _sent(self) -> set[tuple[str, str]]:
+        """What jobs that go on send, and as whom."""
+        return {sending.key for job in self._jobs.values() for sending in sendings(job)}
 
     def _end_of(self, log: str) -> int:
         if not self._logs.folder(log).exists():
@@ -213,7 +219,8 @@ class SiteJobs:
         """Removes what released jobs kept, once all processes are at revision `told` or later."""
         for item in [item for item in self._left if item[0] <= told]:
             self._left.remove(item)
-            forget_reader(self._logs.folder(item[1]), item[2])
+            if item[1:] not in self._sent():
+                forget_reader(self._logs.folder(item[1]), item[2])
         released = [e for e in self._ending.values() if e.released is not None]
         done = [ending.job for ending in released if (ending.released or 0) <= told]
         for job in done:
@@ -223,12 +230,17 @@ class SiteJobs:
     def _remove(self, job: AgentJob) -> None:
         for log in job.logs():
             forget_reader(self._logs.folder(log), job_reader(job.name))
-        for log in job.results():
-            if job.computes:
+        others, sent = self._results(), self._sent()
+        for log in job.results() if job.computes else ():
+            if log not in others:
                 shutil.rmtree(self._logs.folder(log), ignore_errors=True)
-            for index in range(len(job.assignment.routes)):
-                forget_reader(self._logs.folder(log), route_reader(job.name, index))
+        for key in {sending.key for sending in sendings(job)} - sent:
+            forget_reader(self._logs.folder(key[0]), key[1])
         shutil.rmtree(job_folder(self._folder, job.name), ignore_errors=True)
+
+    def _results(self) -> set[str]:
+        """The logs that jobs compute; one of them may have taken over what another one left."""
+        return {log for job in self._jobs.values() if job.computes for log in job.results()}
 
 
 def _from_config(config: SiteConfig) -> dict[str, AgentJob]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fogline.agent.jobs import AgentJob, job_reader, route_reader
+from fogline.agent.jobs import AgentJob, job_reader, route_reader, sendings
 from fogline.links.starting import END, starting_position
 from fogline.log import SiteLog, disk, get_position, set_position
 from fogline.model.jobs import Assignment
@@ -58,16 +58,24 @@ def note_starts(folder: Path, job: AgentJob, logs: SiteLog, anew: bool = False) 
 
 
 def note_routes(job: AgentJob, before: AgentJob | None, logs: SiteLog) -> None:
-    """Where the routes of a forwarder begin: those that `before` did not have send what comes from
-    now on. Where there is no log yet, that is all of it."""
+    """Where the routes of a forwarder, and those of one insight, begin: those that `before` did not
+    have send what comes from now on. Where there is no log yet, that is all of it."""
     if job.computes:
+        had_already = {s.key for s in sendings(before)} if before is not None else set()
+        for sending in sendings(job):
+            if sending.log == sending.route.topic and sending.key not in had_already:
+                _begin_now(logs, *sending.key)
         return
     had = len(before.assignment.routes) if before is not None else 0
     read = before.results() if before is not None else []
     for log in job.results():
         for index in range(had if log in read else 0, len(job.assignment.routes)):
-            if logs.folder(log).exists():
-                starting_position(logs, log, route_reader(job.name, index), END)
+            _begin_now(logs, log, route_reader(job.name, index))
+
+
+def _begin_now(logs: SiteLog, log: str, reader: str) -> None:
+    if logs.folder(log).exists():
+        starting_position(logs, log, reader, END)
 
 
 def forget_starts(folder: Path, assignment: Assignment) -> None:
