@@ -101,3 +101,49 @@ def test_what_has_not_changed_goes_on_while_insights_come_and_go(
         assert [value for _, value in counts] == [
             record["value"] for record in log_of(world, "a", "insights/kept-a/counts")
         ]
+
+
+def test_another_site_reads_on_when_another_job_computes_the_insight(world: World) -> None:
+    """Of two insights one is changed; what it tells is still sent, each result once."""
+    stream = STREAM.replace('"kept"', '"read"')
+    counts = "counts = COMPUTE COUNT(x, 5 s) EVERY 5 s;\n"
+    most = "most = COMPUTE MAX(x, 5 s) EVERY 5 s;\n"
+    total = "total = COMPUTE SUM(counts, 5 s) EVERY 5 s WITH ALLOW WHEN node_id == b;\n"
+    log = "insights/read-a/counts"
+
+    def results(site: str, name: str = log) -> list[float]:
+        return [record["value"] for record in log_of(world, site, name)]
+
+    def wait_for_results(site: str, name: str, count: int) -> None:
+        wanted = len(results(site, name)) + count
+        world.wait(lambda: len(results(site, name)) >= wanted, 120, f"{name} at {site}")
+
+    with deployed(world, "read", stream + counts + most, "ins"):
+        device = Device(world, "a", "read", reading=reading)
+        device.start()
+        wait_for_results("a", log, 2)
+        told = world.client.put_pipeline("read", stream + counts + most + total, "ins")
+        assert f"~ read-a redirected from nowhere to {log} at b" in told["text"]
+        world.wait_running("read")
+        wait_for_results("b", "insights/read-b/total", 2)
+        run = runs(world, "read-a", "read-b")
+
+        doubled = counts.replace("COUNT(x", "SUM(x * 2")
+        told = world.client.put_pipeline("read", stream + doubled + most + total, "ins")
+        assert told["diff"]["counts"] == {"added": 1, "redirected": 1, "muted": 1, "unchanged": 1}
+        world.wait_running("read")
+        world.wait(
+            lambda: results("b", "insights/read-b/total")[-1] == 2 * IN_A_WINDOW,
+            120,
+            "totals of what is told now",
+        )
+        assert runs(world, "read-a", "read-b") == run
+        device.stop()
+
+        def last(site: str) -> list[dict[str, Any]]:
+            return log_of(world, site, log)[-1:]
+
+        world.wait(lambda: last("b") == last("a"), 60, "the last one at b")
+        here, there = log_of(world, "a", log), log_of(world, "b", log)
+        assert 0 < len(there) < len(here), "what was told before b read it is not sent"
+        assert there == here[-len(there) :]

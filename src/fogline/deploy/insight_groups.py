@@ -72,7 +72,7 @@ class Grouping:
         return {
             fed
             for insight, site in self.sites.items()
-            for fed in self._fed(insight)
+            for fed in self._fed[insight]
             if self.sites.get(fed, site) != site
         }
 
@@ -118,7 +118,7 @@ class Grouping:
         return {
             fed: self._outlets[fed]
             for insight in insights
-            for fed in self._fed(insight)
+            for fed in self._fed[insight]
             if fed in self.sites and self._outlets[fed] != self._outlets[insight]
         }
 
@@ -143,11 +143,13 @@ class Grouping:
 
     def _readers(self, insight: str) -> list[str]:
         here = self.sites[insight]
-        sites = (site for other, site in self.sites.items() if insight in self._fed(other))
+        sites = (site for other, site in self.sites.items() if insight in self._fed[other])
         return [site for site in sites if site != here]
 
-    def _fed(self, insight: str) -> list[str]:
-        return fed_by(self.loaded.plan.emit(insight))
+    @cached_property
+    def _fed(self) -> dict[str, list[str]]:
+        """Of every insight, those whose results it aggregates."""
+        return {insight: fed_by(self.loaded.plan.emit(insight)) for insight in self.sites}
 
 
 def fed_by(emit: Emit) -> list[str]:
