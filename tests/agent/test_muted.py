@@ -109,6 +109,9 @@ def test_a_log_that_another_job_has_taken_over_stays_when_a_job_goes(
     for log in (LOG, "insights/p/m"):
         fill(logs, log, b"1")
     jobs.install([OLD])
+    assert get_position(logs.folder(LOG), sendings(made(OLD))[0].reader) is None, (
+        "all is to be sent"
+    )
     jobs.remove(["p-2"], 2)
     assert jobs.release_drained(2, 3), "what is not sent yet, the other one sends"
     jobs.clean_up(3)

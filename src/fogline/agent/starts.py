@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,14 +57,18 @@ def note_starts(folder: Path, job: AgentJob, logs: SiteLog, anew: bool = False) 
     _store(folder, [*lives, Life(number, computation, starts)])
 
 
+def note_insight_routes(job: AgentJob, sent: Container[tuple[str, str]], logs: SiteLog) -> None:
+    """Where the routes of single insights begin: those that are not `sent` yet by any job send what
+    comes from now on, the others go on."""
+    for sending in sendings(job):
+        if sending.log == sending.route.topic and sending.key not in sent:
+            _begin_now(logs, *sending.key)
+
+
 def note_routes(job: AgentJob, before: AgentJob | None, logs: SiteLog) -> None:
-    """Where the routes of a forwarder, and those of one insight, begin: those that `before` did not
-    have send what comes from now on. Where there is no log yet, that is all of it."""
+    """Where the routes of a forwarder begin: those that `before` did not have send what comes from
+    now on. Where there is no log yet, that is all of it."""
     if job.computes:
-        had_already = {s.key for s in sendings(before)} if before is not None else set()
-        for sending in sendings(job):
-            if sending.log == sending.route.topic and sending.key not in had_already:
-                _begin_now(logs, *sending.key)
         return
     had = len(before.assignment.routes) if before is not None else 0
     read = before.results() if before is not None else []
