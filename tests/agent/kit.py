@@ -147,6 +147,13 @@ def payloads(reader: Any) -> Iterator[bytes]:
         yield from (payload for _, payload in records)
 
 
+def fill(logs: SiteLog, topic: str, *payloads: bytes) -> int:
+    """Appends to a log of a site; returns its end."""
+    with logs.writer(topic) as writer:
+        writer.append([(topic, payload) for payload in payloads])
+        return writer.commit()
+
+
 def kill_with_children(process: subprocess.Popen[bytes]) -> None:
     """With -9, whichever of them are still there."""
     try:

@@ -32,6 +32,7 @@ from fogline.log import SiteLog, get_position, set_position
 from fogline.log.counting import RecordCounter
 from fogline.model.jobs import Assignment, Code, Place, Query, Route, Steps
 from fogline.spark.checkpoints import note_logs
+from tests.agent.kit import fill
 
 CODE = Code("job:run", "0" * 64, "job.py")
 QUERY = (
@@ -42,22 +43,6 @@ QUERY = (
 def job(name: str = "j", work: Any = CODE, **more: Any) -> Assignment:
     defaults = {"reads": (Place("in"),), "routes": (Route("log", "out"),)}
     return Assignment(name, "p", work, **(defaults | more))
-
-
-@pytest.fixture
-def logs(tmp_path: Path) -> SiteLog:
-    return SiteLog(tmp_path / "log", min_free_bytes=1)
-
-
-@pytest.fixture
-def jobs(tmp_path: Path, logs: SiteLog) -> SiteJobs:
-    return SiteJobs(SiteConfig("s", tmp_path), tmp_path, logs)
-
-
-def fill(logs: SiteLog, topic: str, *payloads: bytes) -> int:
-    with logs.writer(topic) as writer:
-        writer.append([(topic, payload) for payload in payloads])
-        return writer.commit()
 
 
 # ── on disk ──────────────────────────────────────────────────────────────────────────────────────

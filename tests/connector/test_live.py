@@ -7,6 +7,7 @@ import random
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from fogline.spark.engine import run_batch
 from fogline.spark.scan import Input
 from fogline.spark.site_job import JobSpec, SiteJob
 from fogline.spark.site_query import _delay
+from tests.agent.kit import payloads
 from tests.waiting import PATIENCE, wait_for
 
 BASE = 1_700_000_000_000
@@ -47,12 +49,12 @@ def start(spark: SparkSession, site: SiteLog, tmp_path: Path) -> Iterator[Callab
         spark.conf.set(f"spark.sql.streaming.realTimeMode.{name}", "false")
     started: list[SiteJob] = []
 
-    def run(text: str, live_ms: int = 5000) -> SiteJob:
+    def run(text: str, live_ms: int = 5000, muted: Path | None = None) -> SiteJob:
         plan, _ = optimise(plan_text(STREAM + text))
         spec = JobSpec(
             name="job", plan=plan, life=f"{zlib.crc32(text.encode()):x}",
             folder=tmp_path / "job", logs=site.root,
-            log_folder=site.folder, append=lambda *_: None, live_ms=live_ms,
+            log_folder=site.folder, append=lambda *_: None, live_ms=live_ms, muted=muted,
         )  # fmt: skip
         job = SiteJob(spark, spec)
         job.keep_running()
@@ -129,6 +131,34 @@ def test_commands_go_to_the_topic_of_their_key(
     send(writer, ("a", 9, 0), ("b/#", 8, 0))
     topics = {topic for topic, _ in messages(site, "to/job/hot", 2)}
     assert topics == {"cmd/a/fan", "cmd/b__/fan"}
+
+
+def test_what_is_muted_while_a_batch_runs_is_dropped(
+    start: Callable, writer: LogWriter, site: SiteLog, tmp_path: Path
+) -> None:
+    muted, numbers = tmp_path / "muted", count(1)
+    text = "n = COMPUTE RUNNING_COUNT(x) BY room;\nm = COMPUTE RUNNING_MAX(x) BY room;"
+    start(text, live_ms=600_000, muted=muted)
+
+    def counted() -> list[float]:
+        with site.reader("insights/job/n") as reader:
+            return [json.loads(payload)["value"] for payload in payloads(reader)]
+
+    def send_one() -> int:
+        """Returns how many that makes, once it is computed."""
+        number = next(numbers)
+        send(writer, ("a", number, 1000 * number))
+        return len(results(site, "m", number))
+
+    send_one()
+    wait_for(counted, 60, "the first count")
+    muted.write_text("insights/job/n\n", encoding="utf-8")
+    wait_for(lambda: send_one() > len(counted()) + 3, 60, "counts that are dropped")
+    assert is_free(site, "insights/job/n"), "another process may write it"
+    muted.unlink()
+    before = len(counted())
+    wait_for(lambda: send_one() and len(counted()) > before, 60, "counts that are told again")
+    assert counted()[before] > before + 3, "it was computed on"
 
 
 def test_goes_on_after_a_restart_with_its_state(

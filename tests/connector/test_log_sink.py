@@ -28,8 +28,9 @@ def source(spark: SparkSession, folder: Path) -> DataFrame:
     )
 
 
-def run(frame: DataFrame, site: SiteLog, checkpoint: Path) -> None:
+def run(frame: DataFrame, site: SiteLog, checkpoint: Path, muted: Path | None = None) -> None:
     writer = frame.writeStream.format("fogline-log").option("path", str(site.root))
+    writer = writer.option("muted", str(muted)) if muted else writer
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     query.awaitTermination(60)
 
@@ -97,3 +98,16 @@ def test_large_and_odd_payloads(spark: SparkSession, site: SiteLog, tmp_path: Pa
     add(tmp_path / "in", "1", lines)
     run(source(spark, tmp_path / "in"), site, tmp_path / "checkpoint")
     assert sorted(p for _, p in records(site, "out/all")) == sorted(lines)
+
+
+def test_what_is_muted_is_dropped_until_it_is_heard_again(
+    spark: SparkSession, site: SiteLog, tmp_path: Path
+) -> None:
+    muted = tmp_path / "muted"
+    for number, text in enumerate(["", "out/b\nout/c\n", "out/a\n"]):
+        muted.write_text(text, encoding="utf-8")
+        add(tmp_path / "in", str(number), [f"a{number}", f"b{number}"])
+        frame = source(spark, tmp_path / "in").withColumn("log", F.col("topic"))
+        run(frame, site, tmp_path / "checkpoint", muted)
+    assert records(site, "out/a") == [("out/a", "a0"), ("out/a", "a1")]
+    assert records(site, "out/b") == [("out/b", "b0"), ("out/b", "b2")]

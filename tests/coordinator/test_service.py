@@ -417,6 +417,23 @@ def test_a_query_whose_job_is_called_like_another_one_is_refused(make_rig: Make)
         rig.service.put_pipeline("q", text, "ins")
 
 
+def test_a_query_file_that_is_deployed_again_is_compared_with_what_is_stored(
+    make_rig: Make,
+) -> None:
+    stream = 's = STREAM FROM mqtt(topic="t", format="json", time="at", nodes="south");\n'
+    mean = "m = COMPUTE AVG(x, 10 s) EVERY 10 s;\n"
+    most = "n = COMPUTE MAX(x, 10 s) EVERY 10 s;\n"
+    make_rig().service.put_pipeline("q", stream + mean + most, "ins")
+    changed = stream + mean + most.replace("MAX", "MIN")
+    told = make_rig().service.put_pipeline("q", changed, "ins")
+    assert told["text"] == "~ q-south muted n\n+ q-south-2 added at south: n"
+    again = make_rig().service
+    assert again.job("q-south")["muted"] == ["n"]
+    assert again.own_diff("q")["empty"]
+    told = again.put_pipeline("q", changed, "ins")
+    assert (told["changed"], told["revision"]) == (False, 2)
+
+
 def test_what_a_gateway_would_refuse_is_refused_before(make_rig: Make) -> None:
     rig = with_gateway(make_rig())
     steps = [{"op": "deadband", "field": "a", "band": 1}]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,17 @@ PASS = "def run(records):\n    return records.select('payload')\n"
 class Device(threading.Thread):
     """Publishes numbered readings at a steady pace until it is told to stop."""
 
-    def __init__(self, world: World, site: str, topic: str, pause: float = 0.004) -> None:
+    def __init__(
+        self,
+        world: World,
+        site: str,
+        topic: str,
+        pause: float = 0.004,
+        reading: Callable[[int], dict[str, Any]] | None = None,
+    ) -> None:
+        """`reading`: what the one of a number says; else that number, and who sent it."""
         super().__init__(daemon=True)
+        self._reading = reading or self._plain
         self.sent = 0
         self._name = f"{site}-{topic}"
         self._publisher = Publisher(world.ports[site], f"{self._name}-{time.monotonic_ns()}", topic)
@@ -32,8 +41,11 @@ class Device(threading.Thread):
 
     def run(self) -> None:
         while not self._done.wait(self._pause):
-            self._publisher.send({"from": self._name, "n": self.sent})
+            self._publisher.send(self._reading(self.sent))
             self.sent += 1
+
+    def _plain(self, number: int) -> dict[str, Any]:
+        return {"from": self._name, "n": number}
 
     def stop(self) -> int:
         """Ends it when everything is confirmed; how many it sent."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fogline import settings
 from fogline.agent.jobs import job_folder, job_reader, make_job, read_log
+from fogline.agent.muted import MutedLogs, muted_file
 from fogline.agent.rejects import RejectMover
 from fogline.agent.starts import life_name, load_starts
 from fogline.agent.taken import Taken
@@ -62,8 +63,10 @@ class EngineJob:
         self._assignment = assignment
         self._package = package
         self._folder = job_folder(place.folder, assignment.job)
+        self._muted = MutedLogs(muted_file(self._folder))
         self._job: SparkJob | None = None
         self._mover = RejectMover(assignment.job, self._folder / "rejects", place.logs)
+        self._described = make_job(assignment, settings.load())
         self._counters = self._make_counters()
         self._taken = Taken(self._folder / "counted" / "taken.json")
         self.run = assignment.run
@@ -80,9 +83,13 @@ class EngineJob:
             self._end()
             self.run = assignment.run
             self.status = _starting(assignment.job)
+        if not same or old.muted != assignment.muted:
+            self._described = make_job(assignment, settings.load())
         if not same:
             self._needed = {}
             self._counters = self._make_counters()
+        with contextlib.suppress(LogError):  # it is tried again
+            self._mute()
 
     def counts(self) -> dict[str, int]:
         """Since it was deployed."""
@@ -119,8 +126,10 @@ class EngineJob:
         self.status = status
 
     def _keep_running(self) -> None:
+        self._mute()
         if self._job is None:
-            self._job = _made(self._place, self._assignment, self._package, self._folder)
+            place = replace(self._place, append=self._muted.around(self._place.append))
+            self._job = _made(place, self._assignment, self._package, self._folder)
         self._job.keep_running()
 
     def _note(self, status: JobStatus) -> str:
@@ -147,7 +156,10 @@ class EngineJob:
                 self._needed[log] = position
 
     def _count(self) -> None:
-        for counter in self._counters:
+        """What is muted is not counted: another job may write the same log."""
+        dropped = self._described.dropped()
+        for log, counter in zip(self._described.computed(), self._counters, strict=True):
+            counter.count_on(log not in dropped)
             counter.update()
 
     def stop(self) -> None:
@@ -172,12 +184,15 @@ class EngineJob:
             self._job.stop()
             self._job = None
 
+    def _mute(self) -> None:
+        self._muted.set(self._described.dropped())
+
     def _make_counters(self) -> list[RecordCounter]:
-        job = make_job(self._assignment, settings.load())
-        logs = self._place.logs
+        job, logs = self._described, self._place.logs
+        shared = job.assignment.outlet != job.name
         return [
-            RecordCounter(logs.folder(log), self._folder / "counted" / str(index))
-            for index, log in enumerate(job.results())
+            RecordCounter(logs.folder(log), self._folder / "counted" / str(index), shared)
+            for index, log in enumerate(job.computed())
         ]
 
 
@@ -221,6 +236,8 @@ def _query_job(place: Workplace, assignment: Assignment, work: Query, folder: Pa
         reads=tuple(read_log(read) for read in assignment.reads),
         starts=load_starts(folder, assignment),
         second=work.stage == SECOND,
+        outlet=assignment.outlet,
+        muted=muted_file(folder),
     )
     kind = FirstStageJob if work.stage == FIRST else SiteJob
     return kind(place.spark, spec)

@@ -11,12 +11,12 @@ from typing import Any
 from fogline.errors import DataError, UsageError
 from fogline.log.names import folder_name
 from fogline.model.broker_url import BrokerUrl
-from fogline.model.jobs import FIRST, LOG, SECOND, Assignment, Code, Place, Query, Steps
+from fogline.model.jobs import FIRST, LOG, SECOND, Assignment, Code, Place, Query, Route, Steps
 from fogline.model.shares import Shares
 from fogline.model.sites import bad_log, command_log, insight_log, late_log, out_log, stream_log
 from fogline.model.streams import FABRIC, MQTT, StreamSource
 from fogline.plan.choose import chosen
-from fogline.plan.operators import Scan, walk_plan
+from fogline.plan.operators import Emit, Scan, walk_plan
 from fogline.plan.query_file import LoadedQuery, check_text
 from fogline.settings import Settings
 
@@ -78,10 +78,32 @@ class AgentJob:
         """The logs of what it computes, or passes on."""
         if not self.computes:
             return [read_log(place) for place in self.assignment.reads]
+        dropped = self.dropped()
+        return [log for log in self.computed() if log not in dropped]
+
+    def computed(self) -> list[str]:
+        """The logs of what it computes, also of what is muted."""
         if self.loaded is None or self.stage == FIRST:
             return [out_log(self.name)]
-        emits = [emit for emit in self.loaded.plan.emits if not emit.hidden]
-        return [insight_log(self.name, emit.name) for emit in emits]
+        return [insight_log(self.assignment.outlet, emit.name) for emit in self._shown()]
+
+    def told(self) -> list[Emit]:
+        """The insights of a query that anybody gets to know."""
+        return [emit for emit in self._shown() if emit.name not in self.assignment.muted]
+
+    def dropped(self) -> list[str]:
+        """The logs that its query would write and must not: those of muted insights."""
+        muted = [emit for emit in self._shown() if emit.name in self.assignment.muted]
+        own = [insight_log(self.assignment.outlet, emit.name) for emit in muted]
+        return [*own, *self._commands(muted)]
+
+    def _shown(self) -> list[Emit]:
+        if self.loaded is None or self.stage == FIRST:
+            return []
+        return [emit for emit in self.loaded.plan.emits if not emit.hidden]
+
+    def _commands(self, emits: Iterable[Emit]) -> list[str]:
+        return [command_log(self.name, emit.name) for emit in emits if emit.to is not None]
 
     def published(self) -> list[str]:
         """The logs whose records everybody may see on the site's broker."""
@@ -92,9 +114,7 @@ class AgentJob:
         rejected = [name(self.name, s.name) for s in self.streams() for name in (bad_log, late_log)]
         if self.stage == FIRST:
             return rejected
-        shown = [emit for emit in self.loaded.plan.emits if not emit.hidden]
-        commands = [command_log(self.name, emit.name) for emit in shown if emit.to is not None]
-        return [*self.results(), *commands, *rejected]
+        return [*self.results(), *self._commands(self.told()), *rejected]
 
 
 def make_job(assignment: Assignment, settings: Settings, local: bool = False) -> AgentJob:
@@ -185,6 +205,22 @@ def _least(sent: list[Mapping[str, float]]) -> dict[str, dict[str, float]]:
     return {"shares": found} if found else {}
 
 
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """One log of a job on one of its routes."""
+
+    log: str
+    reader: str
+    """Who reads it, as the log knows it."""
+    route: Route
+    alone: bool
+    """Nothing of the log is to be left out, also when it is older than the route."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.log, self.reader
+
+
 def copies(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:
     """What the ingest process takes from jobs of this site into the logs of topics."""
     return [
@@ -207,21 +243,40 @@ def _routes(jobs: Iterable[AgentJob]) -> Iterator[dict[str, Any]]:
     for job in jobs:
         if not job.computes and not job.assignment.running:
             continue  # its routes are all it does
-        for index, route in enumerate(job.assignment.routes):
-            for log in job.results():
-                yield {
-                    "log": log,
-                    "mode": route.mode,
-                    "topic": route.topic,
-                    "broker": route.broker,
-                    "node": route.node,
-                    "reader": route_reader(job.name, index),
-                    "begin": "start" if index == 0 or not job.computes else "end",
-                }
+        for sending in sendings(job):
+            yield {
+                "log": sending.log,
+                "mode": sending.route.mode,
+                "topic": sending.route.topic,
+                "broker": sending.route.broker,
+                "node": sending.route.node,
+                "reader": sending.reader,
+                "begin": "start" if sending.alone or not job.computes else "end",
+            }
+
+
+def sendings(job: AgentJob) -> list[Sending]:
+    """A route takes all results of its job. One to the topic of an insight of it takes that insight
+    alone, or nothing while it is muted."""
+    found = []
+    results, dropped = job.results(), job.dropped()
+    for index, route in enumerate(job.assignment.routes):
+        if job.computes and route.topic in (*results, *dropped):
+            alone = [log for log in results if log == route.topic]
+            found += [Sending(log, insight_reader(route), route, True) for log in alone]
+        else:
+            reader = route_reader(job.name, index)
+            found += [Sending(log, reader, route, index == 0) for log in results]
+    return found
 
 
 def route_reader(job: str, index: int) -> str:
     return f"route {job} {index}"
+
+
+def insight_reader(route: Route) -> str:
+    """By where it leads: whichever job computes the insight, it goes on where it was."""
+    return f"route to {route.node or route.broker}"
 
 
 def job_reader(job: str) -> str:

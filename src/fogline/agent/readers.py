@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fogline.agent.jobs import AgentJob, job_reader, route_reader
+from fogline.agent.jobs import AgentJob, job_reader, route_reader, sendings
 from fogline.links.sender import PUBLISHER
 from fogline.log import SiteLog, retire_reader
 from fogline.log.names import folder_name
@@ -25,8 +25,8 @@ def retire_strays(
 ) -> list[str]:
     """Retires who is gone; returns what was retired, for people.
 
-    `unsure` are names of jobs of which nobody knows what they read; `stored`: there is a store,
-    which looks after its own places.
+    `unsure` are names of jobs of which nobody knows what they read, and under which they tell their
+    results; `stored`: there is a store, which looks after its own places.
     """
     wanted = _wanted(jobs)
     unsure = list(unsure)
@@ -35,9 +35,9 @@ def retire_strays(
         kept.add(folder_name(_STORE))
     retired = []
     for topic in logs.topics():
-        needed = {folder_name(name) for name in wanted.get(topic, ())}
         if any(f"/{job}/" in f"{topic}/" for job in unsure):
-            needed.add(folder_name(PUBLISHER))
+            continue
+        needed = {folder_name(name) for name in wanted.get(topic, ())}
         for reader in readers_of(logs.folder(topic)):
             if reader not in needed and reader not in kept:
                 retire_reader(logs.folder(topic), reader)
@@ -52,14 +52,10 @@ def _wanted(jobs: Iterable[AgentJob]) -> dict[str, set[str]]:
             found.setdefault(log, set()).add(job_reader(job.name))
         for log in job.published():
             found.setdefault(log, set()).add(PUBLISHER)
-        for log in job.results():
-            found.setdefault(log, set()).update(_routes(job.name, len(job.assignment.routes)))
+        for sending in sendings(job):
+            found.setdefault(sending.log, set()).add(sending.reader)
     return found
 
 
 def _names(job: str) -> list[str]:
-    return [job_reader(job), *_routes(job, _MOST_ROUTES)]
-
-
-def _routes(job: str, count: int) -> list[str]:
-    return [route_reader(job, index) for index in range(count)]
+    return [job_reader(job), *(route_reader(job, index) for index in range(_MOST_ROUTES))]

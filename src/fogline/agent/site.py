@@ -210,7 +210,7 @@ class Site:
     def _retire_readers(self) -> None:
         with self._changing:
             jobs, stored = self.jobs.all(), self.config.store.enabled
-            retired = retire_strays(self.logs, jobs, self.jobs.problems, stored)
+            retired = retire_strays(self.logs, jobs, self.jobs.unsure, stored)
         for reader in retired:
             _say(f"nothing is kept any more for the reader {reader}")
 

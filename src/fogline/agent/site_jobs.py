@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from fogline import settings
 from fogline.agent.assignments import Assignments
 from fogline.agent.config import SiteConfig
 from fogline.agent.endings import Owed, load_endings, store_endings
-from fogline.agent.jobs import AgentJob, job_folder, job_reader, make_job, route_reader
-from fogline.agent.starts import note_routes, note_starts
+from fogline.agent.jobs import AgentJob, job_folder, job_reader, make_job, sendings
+from fogline.agent.starts import note_insight_routes, note_routes, note_starts
 from fogline.errors import FoglineError, UsageError
 from fogline.log import SiteLog, forget_reader, get_position
 from fogline.model.jobs import Assignment, Query
@@ -76,6 +76,12 @@ class SiteJobs:
         ending = [ending.job.assignment for ending in self._ending.values()]
         return [*self._assigned.all().values(), *ending]
 
+    @property
+    def unsure(self) -> set[str]:
+        """The names of jobs that cannot run here, and those under which they tell their results."""
+        known = self._assigned.all()
+        return {*self.problems, *(known[n].outlet for n in self.problems if n in known)}
+
     def _take(self, assignment: Assignment) -> None:
         try:
             self._jobs[assignment.job] = _made(assignment, self._engine)
@@ -109,12 +115,13 @@ class SiteJobs:
 
     def install(self, assignments: Iterable[Assignment], revision: int = 0) -> bool:
         """Whether anything changed; `revision` is the one in which it will have."""
-        given = list(assignments)
+        given, sent = list(assignments), _sent(self.all())
         for assignment in given:
             job = _made(assignment, self._engine)
             anew = job.name in self._ending
             note_starts(job_folder(self._folder, job.name), job, self._logs, anew)
             note_routes(job, self._jobs.get(job.name), self._logs)
+            note_insight_routes(job, sent, self._logs)
             self._note_left(job, revision)
         changed = self._assigned.install(given)
         for assignment in given:
@@ -124,16 +131,14 @@ class SiteJobs:
         return bool(changed)
 
     def _note_left(self, new: AgentJob, revision: int) -> None:
-        """Routes that the job had and has no longer: their readers need nothing any more."""
+        """Routes that the job had and has no longer: their readers need nothing any more. Where it
+        is the log that it has no longer, another job may go on with it."""
         old = self._jobs.get(new.name)
         if old is None:
             return
-        ends = range(len(new.assignment.routes), len(old.assignment.routes))
-        self._left += [
-            (revision, log, route_reader(old.name, index))
-            for log in old.results()
-            for index in ends
-        ]
+        kept, logs = {sending.key for sending in sendings(new)}, new.results()
+        left = [s.key for s in sendings(old) if s.log in logs and s.key not in kept]
+        self._left += [(revision, log, reader) for log, reader in left]
 
     def remove(self, names: Iterable[str], revision: int) -> bool:
         names = list(names)
@@ -177,29 +182,24 @@ class SiteJobs:
     def release_drained(self, stopped: int, revision: int) -> bool:
         """Lets go of jobs that have stopped (by revision `stopped`) and sent everything."""
         self._stopped = stopped
-        drained = [
-            e
-            for e in self._ending.values()
-            if e.released is None and e.revision <= stopped and self._drained(e)
-        ]
+        ended = [e for e in self._ending.values() if e.released is None and e.revision <= stopped]
+        taken_over = _sent(self._jobs.values()) if ended else set()
+        drained = [ending for ending in ended if self._drained(ending, taken_over)]
         for ending in drained:
             self._ending[ending.job.name] = replace(ending, released=revision)
         return bool(drained)
 
-    def _drained(self, ending: _Ending) -> bool:
+    def _drained(self, ending: _Ending, taken_over: Container[tuple[str, str]]) -> bool:
         if ending.given_up or ending.age > self._longest:
             return True
         if not ending.job.computes and not ending.job.assignment.running:
             return True
-        readers = [
-            route_reader(ending.job.name, i) for i in range(len(ending.job.assignment.routes))
-        ]
-        for log in ending.job.results():
+        for log, reader in (sending.key for sending in sendings(ending.job)):
             folder = self._logs.folder(log)
-            if not folder.exists():
+            if not folder.exists() or (log, reader) in taken_over:
                 continue
             end = ending.owed.ends.get(log, self._end_of(log))
-            if any((get_position(folder, name) or 0) < end for name in readers):
+            if (get_position(folder, reader) or 0) < end:
                 return False
         return True
 
@@ -211,24 +211,38 @@ class SiteJobs:
 
     def clean_up(self, told: int) -> None:
         """Removes what released jobs kept, once all processes are at revision `told` or later."""
-        for item in [item for item in self._left if item[0] <= told]:
-            self._left.remove(item)
-            forget_reader(self._logs.folder(item[1]), item[2])
+        left = [item for item in self._left if item[0] <= told]
         released = [e for e in self._ending.values() if e.released is not None]
         done = [ending.job for ending in released if (ending.released or 0) <= told]
+        if not left and not done:
+            return
+        self._left = [item for item in self._left if item not in left]
+        sent, results = _sent(self._jobs.values()), _results(self._jobs.values())
+        for key in {item[1:] for item in left} - sent:
+            forget_reader(self._logs.folder(key[0]), key[1])
         for job in done:
-            self._remove(job)
+            self._remove(job, sent, results)
         self._forget_endings(job.name for job in done)
 
-    def _remove(self, job: AgentJob) -> None:
+    def _remove(self, job: AgentJob, sent: set[tuple[str, str]], results: set[str]) -> None:
+        """All but what others send, and the logs of what others compute: they took it over."""
         for log in job.logs():
             forget_reader(self._logs.folder(log), job_reader(job.name))
-        for log in job.results():
-            if job.computes:
-                shutil.rmtree(self._logs.folder(log), ignore_errors=True)
-            for index in range(len(job.assignment.routes)):
-                forget_reader(self._logs.folder(log), route_reader(job.name, index))
+        for log in set(job.results()) - results if job.computes else ():
+            shutil.rmtree(self._logs.folder(log), ignore_errors=True)
+        for key in {sending.key for sending in sendings(job)} - sent:
+            forget_reader(self._logs.folder(key[0]), key[1])
         shutil.rmtree(job_folder(self._folder, job.name), ignore_errors=True)
+
+
+def _sent(jobs: Iterable[AgentJob]) -> set[tuple[str, str]]:
+    """The logs that they send, and as whom."""
+    return {sending.key for job in jobs for sending in sendings(job)}
+
+
+def _results(jobs: Iterable[AgentJob]) -> set[str]:
+    """The logs that they compute."""
+    return {log for job in jobs if job.computes for log in job.results()}
 
 
 def _from_config(config: SiteConfig) -> dict[str, AgentJob]:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fogline.agent.jobs import AgentJob, job_reader, route_reader
+from fogline.agent.jobs import AgentJob, job_reader, route_reader, sendings
 from fogline.links.starting import END, starting_position
 from fogline.log import SiteLog, disk, get_position, set_position
 from fogline.model.jobs import Assignment
@@ -57,6 +57,14 @@ def note_starts(folder: Path, job: AgentJob, logs: SiteLog, anew: bool = False) 
     _store(folder, [*lives, Life(number, computation, starts)])
 
 
+def note_insight_routes(job: AgentJob, sent: Container[tuple[str, str]], logs: SiteLog) -> None:
+    """Where the routes of single insights begin: those that are not `sent` yet by any job send what
+    comes from now on, the others go on."""
+    for sending in sendings(job):
+        if sending.log == sending.route.topic and sending.key not in sent:
+            _begin_now(logs, *sending.key)
+
+
 def note_routes(job: AgentJob, before: AgentJob | None, logs: SiteLog) -> None:
     """Where the routes of a forwarder begin: those that `before` did not have send what comes from
     now on. Where there is no log yet, that is all of it."""
@@ -66,8 +74,12 @@ def note_routes(job: AgentJob, before: AgentJob | None, logs: SiteLog) -> None:
     read = before.results() if before is not None else []
     for log in job.results():
         for index in range(had if log in read else 0, len(job.assignment.routes)):
-            if logs.folder(log).exists():
-                starting_position(logs, log, route_reader(job.name, index), END)
+            _begin_now(logs, log, route_reader(job.name, index))
+
+
+def _begin_now(logs: SiteLog, log: str, reader: str) -> None:
+    if logs.folder(log).exists():
+        starting_position(logs, log, reader, END)
 
 
 def forget_starts(folder: Path, assignment: Assignment) -> None:

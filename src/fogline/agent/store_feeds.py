@@ -11,7 +11,7 @@ from fogline.agent.jobs import AgentJob, read_log
 from fogline.agent.store_config import StoreConfig, StoredTopic
 from fogline.broker.topics import overlap, split_share
 from fogline.model.jobs import FIRST, Code
-from fogline.model.sites import insight_log, out_log, stream_log
+from fogline.model.sites import out_log, stream_log
 from fogline.model.streams import INSIGHT
 
 OWN = (
@@ -67,9 +67,7 @@ def _all(jobs: list[AgentJob], config: StoreConfig) -> Iterator[dict[str, Any]]:
         yield {"log": log, "kind": "readings", "pattern": log, "broker": "", **told}
     for job in jobs:
         if config.insights and job.loaded is not None and job.stage != FIRST:
-            for emit in job.loaded.plan.emits:
-                if not emit.hidden:
-                    yield {"log": insight_log(job.name, emit.name), "kind": "insights"}
+            yield from ({"log": log, "kind": "insights"} for log in job.results())
         code = job.assignment.work if isinstance(job.assignment.work, Code) else None
         if config.insights and code is not None:
             yield _results(job)

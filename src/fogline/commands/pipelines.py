@@ -190,8 +190,13 @@ def _show_jobs(found: list[dict[str, Any]]) -> None:
     for job in found:
         counts = [f"{job[key]:,}" for key in ("records_in", "records_out", "bad", "late")]
         head = [job["name"], job["pipeline"], job["node"], coloured(job["state"])]
-        shown.add_row(*head, *counts, job["problem"])
+        shown.add_row(*head, *counts, job["problem"] or _muted(job))
     console().print(shown)
+
+
+def _muted(job: dict[str, Any]) -> str:
+    """What it computes that nobody gets to see any more."""
+    return f"muted: {', '.join(job['muted'])}" if job.get("muted") else ""
 
 
 def _show_nodes(found: list[dict[str, Any]]) -> None:

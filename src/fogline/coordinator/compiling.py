@@ -30,7 +30,7 @@ class DeployCompiler:
     def compile(self, name: str, text: str, format: str, world: World) -> Compiled:
         if format == INSIGHTS:
             topology = Topology.of(world.views.values())
-            return Compiled(deploy_query(text, name, topology, _check_steps))
+            return Compiled(deploy_query(text, name, topology, _check_steps, world.before))
         read = read_deployment_plan if format == PLAN else read_composition
         # The address names the pipeline; a name in the text is for people.
         composition = replace(read(text), name="")

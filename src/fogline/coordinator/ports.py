@@ -66,6 +66,8 @@ class World:
     """The pipeline of every job there is."""
     bound: Pipeline | None = None
     """What the text was deployed as: its jobs keep their packages and query files."""
+    before: Pipeline | None = None
+    """What a query file was deployed as last: what has not changed since goes on."""
 
 
 @dataclass(frozen=True, slots=True)

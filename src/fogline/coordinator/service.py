@@ -91,7 +91,8 @@ class Service:
         pinned = Pinned(self.packages, packages or {})
 
         def compile(plan: Plan) -> Compiled:
-            return self._parts.compiler.compile(name, text, format, self._world(plan, pinned))
+            world = replace(self._world(plan, pinned), before=_deployed(plan, name))
+            return self._parts.compiler.compile(name, text, format, world)
 
         with self._settled(compile) as (plan, compiled):
             return self._put(plan, _named(compiled, name), text, format, dry_run)
@@ -104,7 +105,8 @@ class Service:
             stored = _there(plan.stored.get(name), f"pipeline {name!r}")
             if stored.format == SINGLE:
                 return stored, Compiled(stored.pipeline)
-            world = replace(self._world(plan), bound=stored.pipeline)
+            bound = stored.pipeline
+            world = replace(self._world(plan), bound=bound, before=_deployed(plan, name))
             compiler = self._parts.compiler
             return stored, compiler.compile(name, stored.text, stored.format, world)
 
@@ -377,6 +379,11 @@ def _there(found: T | None, what: str) -> T:
     if found is None:
         raise NotThereError(f"there is no {what}")
     return found
+
+
+def _deployed(plan: Plan, name: str) -> Pipeline | None:
+    stored = plan.stored.get(name)
+    return stored.pipeline if stored is not None else None
 
 
 def _check_name(name: str, what: str) -> None:

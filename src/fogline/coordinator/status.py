@@ -39,6 +39,7 @@ def job_status(
         "problem": problem,
         "parameters": dict(job.parameters),
         "running": job.running,
+        "muted": list(job.muted),
         **_counts(observed),
     }
 

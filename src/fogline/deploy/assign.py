@@ -65,6 +65,7 @@ def _assignment(
         parameters=job.parameters,
         input=job.input,
         running=job.running,
+        muted=job.muted,
         made=tuple(sorted(set(taken))) if isinstance(job.work, Code) else (),
     )
 

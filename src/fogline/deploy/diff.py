@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fogline.model.jobs import Job, Pipeline, Place, Steps, Work, work_as_json
+from fogline.model.jobs import Job, Pipeline, Place, Query, Steps, Work, work_as_json
 
 ADDED, REMOVED, UNCHANGED = "added", "removed", "unchanged"
 MOVED, CHANGED, UPDATED = "moved", "changed", "updated"
 REDIRECTED, STARTED, STOPPED = "redirected", "started", "stopped"
-KINDS = (ADDED, REMOVED, MOVED, CHANGED, UPDATED, REDIRECTED, STARTED, STOPPED, UNCHANGED)
+MUTED, UNMUTED = "muted", "unmuted"
+KINDS = (
+    *(ADDED, REMOVED, MOVED, CHANGED, UPDATED, REDIRECTED),
+    *(MUTED, UNMUTED, STARTED, STOPPED, UNCHANGED),
+)
 
 _SIGNS = {ADDED: "+", REMOVED: "-", MOVED: ">", UNCHANGED: "="}
 
@@ -37,11 +41,15 @@ class Change:
     def _told(self, kind: str) -> str:
         if self.old is None or self.new is None:
             job = self.new or self.old
-            return f"{kind} at {job.node}" if job else kind
+            return f"{kind} at {job.node}{_besides(job)}" if job else kind
         if kind == MOVED:
             return f"moved from {self.old.node} to {self.new.node}"
         if kind == REDIRECTED and self.old.writes != self.new.writes:
             return f"redirected from {_places(self.old.writes)} to {_places(self.new.writes)}"
+        if kind == MUTED:
+            return f"muted {_without(self.new.muted, self.old.muted)}"
+        if kind == UNMUTED:
+            return f"unmuted {_without(self.old.muted, self.new.muted)}"
         return kind
 
     def as_json(self) -> dict[str, Any]:
@@ -122,6 +130,10 @@ def _kinds(old: Job, new: Job) -> Iterator[str]:
         yield UPDATED
     if old.publish != new.publish or not _same(old, old.writes, new, new.writes):
         yield REDIRECTED
+    if set(new.muted) - set(old.muted):
+        yield MUTED
+    if set(old.muted) - set(new.muted):
+        yield UNMUTED
     if old.running != new.running:
         yield STARTED if new.running else STOPPED
 
@@ -144,6 +156,17 @@ def _same(old: Job, was: tuple[Place, ...], new: Job, now: tuple[Place, ...]) ->
 
 def _seen_from(job: Job, places: tuple[Place, ...]) -> list[Place]:
     return [Place(place.topic) if place.node == job.node else place for place in places]
+
+
+def _besides(job: Job) -> str:
+    """What a job computes that stands beside another one of its site."""
+    if not isinstance(job.work, Query) or not job.work.outlet:
+        return ""
+    return f": {', '.join(job.work.insights)}"
+
+
+def _without(names: tuple[str, ...], others: tuple[str, ...]) -> str:
+    return ", ".join(name for name in names if name not in others)
 
 
 def _places(places: tuple[Place, ...]) -> str:

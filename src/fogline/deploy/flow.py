@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from fogline.deploy.query_topics import own_topics
 from fogline.deploy.topics import TopicTree
-from fogline.model.jobs import Job, Place, Query
+from fogline.model.jobs import Job, Place
 
 Key = tuple[str, str]
 """A topic or filter, and the node or broker where it is."""
@@ -67,9 +67,8 @@ class Flow:
 def all_written(job: Job) -> Iterator[Key]:
     """What a job writes: where it is told to, and what a query names itself."""
     yield from map(key_of, job.writes)
-    if isinstance(job.work, Query):
-        for topic in own_topics(job.name, job.work, bool(job.writes)):
-            yield topic, job.node
+    for topic in own_topics(job):
+        yield topic, job.node
 
 
 def find_cycle(flow: Flow, starts: Iterable[str] | None = None) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,6 @@ from fogline.deploy.works import StepsCheck
 from fogline.language.parser import parse
 from fogline.model.jobs import FIRST, SECOND, WHOLE, Job, Place, Query, Steps, Work
 from fogline.model.nodes import GATEWAY
-from fogline.model.sites import insight_log
 from fogline.model.streams import INSIGHT, RELAYED, StreamSource
 from fogline.plan.operators import Plan, Scan, walk_plan
 from fogline.plan.pane_spec import program_panes
@@ -23,19 +22,23 @@ from fogline.plan.query_file import check_text
 from fogline.plan.rules import optimise
 from fogline.plan.split import split_live
 
+_PANES = "panes/"
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """Insights that one job computes at one site."""
 
     name: str
+    outlet: str
+    """The job under whose name its results are told."""
     site: str
     text: str
     insights: tuple[str, ...]
     origins: Mapping[str, tuple[str, ...]]
     """Of every stream, the nodes that its messages come to."""
-    readers: tuple[str, ...] = ()
-    """Other sites that read its results."""
+    writes: tuple[Place, ...] = ()
+    """Where other sites read its results."""
 
 
 def jobs_of(group: Group, topology: Topology, check: StepsCheck) -> Iterator[Job]:
@@ -76,11 +79,9 @@ def _panes(plan: Plan) -> dict[str, dict[str, str]] | None:
 
 
 def _main(group: Group, stage: str, reads: Iterable[Place]) -> Job:
-    work = Query(group.text, stage, group.insights)
-    writes = tuple(
-        Place(insight_log(group.name, group.insights[0]), reader) for reader in group.readers
-    )
-    return Job(group.name, group.site, work, tuple(reads), writes)
+    outlet = "" if group.outlet == group.name else group.outlet
+    work = Query(group.text, stage, group.insights, outlet)
+    return Job(group.name, group.site, work, tuple(reads), group.writes)
 
 
 # ── first stages ─────────────────────────────────────────────────────────────────────────────────
@@ -95,7 +96,7 @@ def _firsts(
 ) -> Iterator[Job]:
     """A site takes all its streams in one job, a gateway each in one of its own."""
     if not _is_gateway(node, topology):
-        reads = tuple(Place(_topic(stream), node) for stream in streams)
+        reads = tuple(Place(topic_of(stream), node) for stream in streams)
         work: Work = Query(group.text, FIRST, group.insights)
         place = _pane_place(group, node)
         yield Job(_first_name(group, node), node, work, reads, (place,))
@@ -104,7 +105,7 @@ def _firsts(
         work = Steps(pane_steps(panes[stream.name]))
         place = _pane_place(group, node, stream.name)
         name = _first_name(group, node, stream.name)
-        yield Job(name, node, work, (Place(_topic(stream), node),), (place,))
+        yield Job(name, node, work, (Place(topic_of(stream), node),), (place,))
 
 
 def pane_steps(options: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
@@ -132,8 +133,8 @@ def _pane_places(
 
 def _pane_place(group: Group, node: str, stream: str = "") -> Place:
     """Every origin has a topic of its own: what one has not sent yet is waited for."""
-    parts = ["panes", group.name, node, *([stream] if stream else [])]
-    return Place("/".join(parts), group.site)
+    parts = [group.name, node, *([stream] if stream else [])]
+    return Place(_PANES + "/".join(parts), group.site)
 
 
 def _first_name(group: Group, node: str, stream: str = "") -> str:
@@ -151,13 +152,13 @@ def _forwarding(group: Group, streams: Iterable[StreamSource]) -> Iterator[Job]:
         if not _local(stream):
             continue
         origins = group.origins.get(stream.name, ())
-        if set(origins) <= {group.site}:
-            reads.append(Place(_topic(stream), group.site))
+        if not travels(stream, origins, group.site):
+            reads.append(Place(topic_of(stream), group.site))
             continue
         for node in origins:
             name = f"{group.name}-{stream.name}@{node}"
             place = _message_place(group, stream, node)
-            yield Job(name, node, Steps(()), (Place(_topic(stream), node),), (place,))
+            yield Job(name, node, Steps(()), (Place(topic_of(stream), node),), (place,))
         gathered = _message_place(group, stream, "+")
         text = redirected(parse(text), stream.name, gathered.topic, "")
         reads.append(gathered)
@@ -165,11 +166,27 @@ def _forwarding(group: Group, streams: Iterable[StreamSource]) -> Iterator[Job]:
 
 
 def _message_place(group: Group, stream: StreamSource, node: str) -> Place:
-    return Place(f"{RELAYED}{group.name}/{stream.name}/{node}", group.site)
+    return Place(relayed_topic(group.name, stream.name) + node, group.site)
 
 
-def _topic(stream: StreamSource) -> str:
+def relayed_topic(job: str, stream: str) -> str:
+    """What the topics begin with on which a job gets the messages of a stream."""
+    return f"{RELAYED}{job}/{stream}/"
+
+
+def topic_of(stream: StreamSource) -> str:
     return str(stream.parameter("topic"))
+
+
+def feeds(job: Job, main: str) -> bool:
+    """Whether a job makes panes for another one, or sends messages to it."""
+    own = (f"{_PANES}{main}/", f"{RELAYED}{main}/")
+    return any(place.topic.startswith(own) for place in job.writes)
+
+
+def travels(stream: StreamSource, origins: Collection[str], site: str) -> bool:
+    """Whether a whole query at that site has messages of the stream sent to it."""
+    return _local(stream) and not set(origins) <= {site}
 
 
 def _local(stream: StreamSource) -> bool:

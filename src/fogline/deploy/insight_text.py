@@ -28,31 +28,20 @@ _LATENESS = "1 ms"
 
 
 def group_text(loaded: LoadedQuery, insights: Collection[str], foreign: Mapping[str, str]) -> str:
-    """`foreign`: insights that run elsewhere, and the jobs they belong to there."""
-    streams = [_results(name, job, loaded) for name, job in foreign.items()]
+    """`foreign`: insights that run elsewhere, and the jobs under whose names they are told."""
+    needed = reached(loaded.query, insights, foreign)
+    streams = [_results(name, outlet, loaded) for name, outlet in foreign.items()]
     kept: list[Statement] = [
         _redirected(statement, foreign, loaded) if isinstance(statement, Insight) else statement
         for statement in loaded.query.statements
-        if _is_needed(statement, loaded, insights, foreign)
+        if statement.name in needed
     ]
     return print_query(QueryFile((*streams, *kept)))
 
 
-def _is_needed(
-    statement: Statement,
-    loaded: LoadedQuery,
-    insights: Collection[str],
-    foreign: Mapping[str, str],
-) -> bool:
+def reached(query: QueryFile, insights: Collection[str], foreign: Collection[str] = ()) -> set[str]:
     """The insights, and all that they name but do not read as results."""
-    needed = _reached(loaded, insights, foreign)
-    return statement.name in needed
-
-
-def _reached(
-    loaded: LoadedQuery, insights: Collection[str], foreign: Mapping[str, str]
-) -> set[str]:
-    by_name = {s.name: s for s in loaded.query.statements}
+    by_name = {statement.name: statement for statement in query.statements}
     found: set[str] = set()
     waiting = list(insights)
     while waiting:
@@ -62,11 +51,8 @@ def _reached(
         found.add(name)
         waiting += _names(by_name[name])
     # With one stream in the file FROM may be omitted, and so it is named nowhere.
-    return found | ({s.name for s in loaded.query.streams} if _unnamed(loaded) else set())
-
-
-def _unnamed(loaded: LoadedQuery) -> bool:
-    return len(loaded.query.streams) == 1
+    streams = {stream.name for stream in query.streams}
+    return found | (streams if len(streams) == 1 else set())
 
 
 def _names(node: Any) -> list[str]:
@@ -88,11 +74,11 @@ def _names(node: Any) -> list[str]:
     return found
 
 
-def _results(name: str, job: str, loaded: LoadedQuery) -> Stream:
+def _results(name: str, outlet: str, loaded: LoadedQuery) -> Stream:
     keys = _keys(name, loaded)
     schema = ", ".join([*(f"{key} {kind}" for key, kind in keys), "value double"])
     parameters = {
-        "topic": insight_log(job, name),
+        "topic": insight_log(outlet, name),
         "format": INSIGHT,
         "schema": schema,
         "lateness": _LATENESS,

@@ -1,20 +1,21 @@
 """A query file over many nodes: which insights run where, and how their data gets there.
 
 Every insight runs at one site, which its `ALLOW WHEN` and the scheduler choose; insights of one
-site are one job. Of streams that come from elsewhere the first stage runs at their origin, so that
-only panes travel; where a query's first stage cannot stand alone, the messages themselves do. An
-insight made from one that runs at another site reads its results as a stream.
+site are one job. When the file is deployed again, those that have changed get a job beside it. Of
+streams that come from elsewhere the first stage runs at their origin, so that only panes travel;
+where a query's first stage cannot stand alone, the messages themselves do. An insight made from one
+that runs at another site reads its results as a stream.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from fogline import settings
 from fogline.deploy.flow import Flow, find_cycle, told_cycle
-from fogline.deploy.insight_jobs import Group, jobs_of
-from fogline.deploy.insight_text import group_text
+from fogline.deploy.going_on import Before
+from fogline.deploy.insight_groups import Grouping, fed_by, streams_of
+from fogline.deploy.insight_jobs import jobs_of
 from fogline.deploy.problems import listed
 from fogline.deploy.topology import Topology
 from fogline.deploy.works import StepsCheck, any_steps
@@ -26,18 +27,29 @@ from fogline.model.streams import StreamSource
 from fogline.placement import Task, scheduler_named
 from fogline.placement.allow import allows
 from fogline.placement.schedulers import is_edge
-from fogline.plan.operators import Emit, Operator, Requery, Scan, inputs_of, walk
 from fogline.plan.query_file import LoadedQuery, check_text
 
 
 def deploy_query(
-    text: str, name: str, topology: Topology, check_steps: StepsCheck = any_steps
+    text: str,
+    name: str,
+    topology: Topology,
+    check_steps: StepsCheck = any_steps,
+    before: Pipeline | None = None,
 ) -> Pipeline:
-    """Raises QueryError for a wrong text, PipelineError where no node may or can run it."""
+    """`before`: the pipeline as it was deployed last; what has not changed since goes on.
+
+    Raises QueryError for a wrong text, PipelineError where no node may or can run it.
+    """
     loaded = check_text(text, settings.load())
-    placed = _place(loaded, topology)
-    jobs: list[Job] = []
-    for group in _groups(loaded, placed, name, topology):
+    sites = _place(loaded, topology)
+
+    def origins(stream: StreamSource) -> tuple[str, ...]:
+        return tuple(_origins([stream], topology))
+
+    grouping = Grouping(name, loaded, sites, topology, Before(before), origins)
+    jobs = list(grouping.kept)
+    for group in grouping.groups():
         jobs += jobs_of(group, topology, check_steps)
     _check_together(jobs)
     return Pipeline(name, tuple(jobs))
@@ -53,15 +65,8 @@ def _check_together(jobs: Sequence[Job]) -> None:
         raise PipelineError(tuple(problems))
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """Which site each insight runs at, and the insights that others read from elsewhere."""
-
-    sites: dict[str, str]
-    exported: frozenset[str]
-
-
-def _place(loaded: LoadedQuery, topology: Topology) -> _Placed:
+def _place(loaded: LoadedQuery, topology: Topology) -> dict[str, str]:
+    """The site of every insight."""
     sites = [node for node in topology.nodes.values() if node.computes]
     chosen: dict[str, str] = {}
     problems = _unknown_nodes(loaded, topology)
@@ -72,75 +77,14 @@ def _place(loaded: LoadedQuery, topology: Topology) -> _Placed:
             problems.append(_nowhere(insight, loaded.text, sites))
             continue
         allowed = [site for site in allowed if site.name not in topology.gone] or allowed
-        origins = _origins(_streams(emit), topology)
-        origins += [chosen[name] for name in _fed(emit) if name in chosen]
+        fed = fed_by(emit)
+        origins = _origins(streams_of(emit, fed), topology)
+        origins += [chosen[name] for name in fed if name in chosen]
         task = Task((insight.name,), tuple(dict.fromkeys(origins)))
         chosen[insight.name] = scheduler_named(insight.options.scheduler)(task, allowed).name
     if problems:
         raise PipelineError(tuple(problems))
-    exported = {
-        fed
-        for name, site in chosen.items()
-        for fed in _fed(loaded.plan.emit(name))
-        if chosen.get(fed, site) != site
-    }
-    return _Placed(chosen, frozenset(exported))
-
-
-def _groups(loaded: LoadedQuery, placed: _Placed, name: str, topology: Topology) -> Iterable[Group]:
-    """One for each site, and one for each insight that others read from elsewhere."""
-    members: dict[tuple[str, str], list[str]] = {}
-    for insight, site in placed.sites.items():
-        alone = insight if insight in placed.exported else ""
-        members.setdefault((site, alone), []).append(insight)
-    names = {key: _job_name(name, *key, topology) for key in members}
-    jobs = {insight: names[key] for key, found in members.items() for insight in found}
-    for (site, alone), insights in members.items():
-        readers = [
-            placed.sites[other]
-            for other in placed.sites
-            if alone in _fed(loaded.plan.emit(other)) and placed.sites[other] != site
-        ]
-        foreign = {
-            fed: jobs[fed]
-            for insight in insights
-            for fed in _fed(loaded.plan.emit(insight))
-            if fed in placed.sites and jobs[fed] != names[site, alone]
-        }
-        query = group_text(loaded, insights, foreign)
-        origins = {
-            stream.name: tuple(_origins([stream], topology))
-            for insight in insights
-            for stream in _streams(loaded.plan.emit(insight))
-        }
-        yield Group(
-            names[site, alone], site, query, tuple(insights), origins, tuple(dict.fromkeys(readers))
-        )
-
-
-def _job_name(name: str, site: str, alone: str, topology: Topology) -> str:
-    """The same however many others there are, so that jobs go on when some are added."""
-    if not alone:
-        return f"{name}-{site}"
-    return f"{name}-{site}-{alone}" if topology.node(alone) else f"{name}-{alone}"
-
-
-def _streams(emit: Emit) -> list[StreamSource]:
-    """Those that an insight reads itself; not those of insights it is made from."""
-    found: list[StreamSource] = []
-    waiting: list[Operator] = [emit]
-    while waiting:
-        operator = waiting.pop()
-        if isinstance(operator, Scan):
-            found.append(operator.stream)
-        elif not isinstance(operator, Requery):
-            waiting += inputs_of(operator)
-    return list(dict.fromkeys(reversed(found)))
-
-
-def _fed(emit: Emit) -> list[str]:
-    """Insights whose results an insight aggregates."""
-    return list(dict.fromkeys(op.insight for op in walk(emit) if isinstance(op, Requery)))
+    return chosen
 
 
 def _origins(streams: Iterable[StreamSource], topology: Topology) -> list[str]:

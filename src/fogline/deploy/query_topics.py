@@ -11,7 +11,8 @@ from fogline.errors import QueryError
 from fogline.language.ast import Parameter, QueryFile, Stream
 from fogline.language.parser import parse
 from fogline.language.printer import print_query
-from fogline.model.jobs import Query
+from fogline.model.jobs import Job, Query
+from fogline.model.sites import insight_log
 
 MQTT = "mqtt"
 _FILLED = re.compile(r"\{[^{}]*\}")
@@ -50,15 +51,22 @@ def redirected(query: QueryFile, stream: str, topic: str, broker: str) -> str:
     return print_query(replace(query, statements=statements))
 
 
-def own_topics(job: str, query: Query, sinks: bool) -> Iterator[str]:
+def own_topics(job: Job) -> Iterator[str]:
     """What a query names itself: what TO says (with + for its keys), and without sinks of the job
-    each insight."""
-    for name, to in _outputs(query.text):
-        if not query.insights or name in query.insights:
-            if not sinks:
-                yield f"insights/{job}/{name}"
-            if to:
-                yield to
+    each insight. That other sites get an insight makes no sink of it."""
+    if not isinstance(job.work, Query):
+        return
+    told = [
+        (insight_log(job.outlet, name), to)
+        for name, to in _outputs(job.work.text)
+        if (not job.work.insights or name in job.work.insights) and name not in job.muted
+    ]
+    sinks = {place.topic for place in job.writes} - {topic for topic, _ in told}
+    for topic, to in told:
+        if not sinks:
+            yield topic
+        if to:
+            yield to
 
 
 @lru_cache(maxsize=4096)

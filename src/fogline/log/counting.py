@@ -11,17 +11,20 @@ from fogline.log.reader import LogReader
 from fogline.log.segments import heads, list_segments, locate
 
 _NOTE_RECORDS = 10_000
+_NOWHERE = -1
+"""The position while nothing is counted."""
 
 
 class RecordCounter:
     """Counts by the heads of frames, and keeps the count in a file so that it survives retention
     and need not begin again. The file may lag, never lead."""
 
-    def __init__(self, folder: Path, note: Path) -> None:
+    def __init__(self, folder: Path, note: Path, shared: bool = False) -> None:
+        """`shared`: what the log holds when it is first counted came from others."""
         self.records = 0
         self._folder = folder
         self._note = note
-        self._position = 0
+        self._position = _NOWHERE if shared else 0
         self._noted = 0
         with contextlib.suppress(FileNotFoundError, ValueError):
             position, records = note.read_text(encoding="ascii").split()
@@ -29,10 +32,25 @@ class RecordCounter:
             self._noted = self.records
         self._reader = LogReader(folder)
 
+    def count_on(self, wanted: bool) -> None:
+        """What comes while it is not wanted is never counted: others write it."""
+        if wanted and self._position == _NOWHERE:
+            self._reader.close()
+            self._reader = LogReader(self._folder)
+            self._position = self._end()
+            self.note()
+        elif not wanted and self._position != _NOWHERE:
+            self.update()
+            self._position = _NOWHERE
+            self.note()
+
+    def _end(self) -> int:
+        return self._reader.committed() if self._folder.exists() else 0
+
     def update(self) -> int:
         """The records committed so far."""
-        end = self._reader.committed() if self._folder.exists() else 0
-        if end > self._position:
+        end = self._end()
+        if self._position != _NOWHERE and end > self._position:
             with contextlib.suppress(FileNotFoundError):
                 self._count(end)
         if self.records - self._noted >= _NOTE_RECORDS:

@@ -46,6 +46,8 @@ class Query:
     text: str
     stage: str = WHOLE
     insights: tuple[str, ...] = ()
+    outlet: str = ""
+    """The job under whose name its results are told, where that is another one: see `outlet_of`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,13 @@ class Job:
     publish: bool = False
     """Publish what it writes on the brokers too when other jobs read it through the logs."""
     running: bool = True
+    muted: tuple[str, ...] = ()
+    """Insights that it goes on computing for nobody: their results are dropped."""
+
+    @property
+    def outlet(self) -> str:
+        """Under whose name its results are told."""
+        return outlet_of(self.name, self.work)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -86,6 +95,7 @@ class Job:
             "input": dict(self.input),
             "publish": self.publish,
             "running": self.running,
+            **({"muted": list(self.muted)} if self.muted else {}),
         }
 
     @classmethod
@@ -101,6 +111,7 @@ class Job:
                 input=dict(data.get("input", {})),
                 publish=bool(data.get("publish", False)),
                 running=bool(data.get("running", True)),
+                muted=tuple(map(str, data.get("muted", ()))),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"this does not describe a job: {error}") from error
@@ -160,6 +171,13 @@ class Assignment:
     running: bool = True
     made: tuple[str, ...] = ()
     """Of code: the topics it reads that other jobs compute. They are stored where they arise."""
+    muted: tuple[str, ...] = ()
+    """Of a query: insights that are computed on, but whose results are dropped."""
+
+    @property
+    def outlet(self) -> str:
+        """Under whose name its results are told."""
+        return outlet_of(self.job, self.work)
 
     @property
     def version(self) -> str:
@@ -189,6 +207,7 @@ class Assignment:
             "input": dict(self.input),
             "running": self.running,
             **({"made": list(self.made)} if self.made else {}),
+            **({"muted": list(self.muted)} if self.muted else {}),
         }
 
     @classmethod
@@ -205,16 +224,24 @@ class Assignment:
                 input=dict(data.get("input", {})),
                 running=bool(data.get("running", True)),
                 made=tuple(map(str, data.get("made", ()))),
+                muted=tuple(map(str, data.get("muted", ()))),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"this is no assignment: {error!r}") from error
+
+
+def outlet_of(job: str, work: Work) -> str:
+    """An insight keeps its topic when another job computes it from now on: that job tells its
+    results under the name of the one before."""
+    return (work.outlet if isinstance(work, Query) else "") or job
 
 
 def work_as_json(work: Work) -> dict[str, Any]:
     if isinstance(work, Code):
         return {"entry": work.entry, "package": work.package, "file": work.file}
     if isinstance(work, Query):
-        return {"query": work.text, "stage": work.stage, "insights": list(work.insights)}
+        told = {"query": work.text, "stage": work.stage, "insights": list(work.insights)}
+        return told | ({"outlet": work.outlet} if work.outlet else {})
     return {"steps": [dict(step) for step in work.steps]}
 
 
@@ -223,7 +250,8 @@ def work_from_json(data: Any) -> Work:
         return Code(str(data["entry"]), str(data["package"]), str(data["file"]))
     if "query" in data:
         insights = tuple(str(name) for name in data.get("insights", ()))
-        return Query(str(data["query"]), str(data.get("stage", WHOLE)), insights)
+        stage, outlet = str(data.get("stage", WHOLE)), str(data.get("outlet", ""))
+        return Query(str(data["query"]), stage, insights, outlet)
     if "steps" in data:
         return Steps(tuple(dict(step) for step in data["steps"]))
     raise DataError("a job has an entry into code, a query or steps")

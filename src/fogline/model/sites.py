@@ -31,9 +31,10 @@ def fabric_log(question: Question) -> str:
     return FABRIC_LOGS + blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def insight_log(job: str, insight: str) -> str:
-    """The log, and the topic, of an insight's results."""
-    return f"insights/{job}/{insight}"
+def insight_log(outlet: str, insight: str) -> str:
+    """The log, and the topic, of an insight's results; `outlet` is the job that tells them, or the
+    one before it whose name they keep."""
+    return f"insights/{outlet}/{insight}"
 
 
 def out_log(job: str) -> str:

@@ -22,9 +22,10 @@ _UNSAFE, _SAFE = "/+#\0", "____"
 _PLACE = re.compile(r"\{([^{}]*)\}")
 
 
-def outbound(records: DataFrame, program: Program, job: str) -> DataFrame:
-    """Rows of (log, topic, payload) from the records of `output_records`."""
-    own = F.concat(F.lit(insight_log(job, "")), F.col("insight"))
+def outbound(records: DataFrame, program: Program, job: str, outlet: str = "") -> DataFrame:
+    """Rows of (log, topic, payload) from the records of `output_records`. `outlet`: the job under
+    whose name they are told, where that is another one."""
+    own = F.concat(F.lit(insight_log(outlet or job, "")), F.col("insight"))
     published = F.struct(
         own.alias("log"), own.alias("topic"), F.col("record").cast("binary").alias("payload")
     )

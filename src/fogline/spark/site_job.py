@@ -64,6 +64,10 @@ class JobSpec:
     """Where in a log it begins; elsewhere at the oldest message that is kept."""
     second: bool = False
     """It reads the panes of first stages, not messages."""
+    outlet: str = ""
+    """The job under whose name its results are told, where that is another one."""
+    muted: Path | None = None
+    """A file with the names of logs, one a line, that nothing is written to; it may change."""
 
     @property
     def checkpoints(self) -> Path:
@@ -160,7 +164,7 @@ class SiteJob:
     # ── starting queries ───────────────────────────────────────────────────────────────────────
 
     def _start_steady(self, name: str, program: Program) -> StreamingQuery:
-        sink = AdaptiveSink.for_program(self._spark, program, self._spec.name)
+        sink = AdaptiveSink.for_program(self._spark, program, self._spec.name, self._spec.outlet)
         inputs = self._inputs(program, sink)
         if name == "windows":
             inputs = self._clocked(program, inputs)
@@ -221,10 +225,12 @@ class SiteJob:
         )
 
     def _to_logs(self, compiled: Compiled, name: str, program: Program, live: bool) -> Any:
-        rows: DataFrame = outbound(compiled.frames[name], program, self._spec.name)
+        spec = self._spec
+        rows: DataFrame = outbound(compiled.frames[name], program, spec.name, spec.outlet)
         if live and not str(self._spark.sparkContext.master).startswith("local"):
             rows = rows.repartition(1)  # a log has one writer at a time, also on several machines
-        return rows.writeStream.format("fogline-log").option("path", str(self._spec.logs))
+        writer = rows.writeStream.format("fogline-log").option("path", str(spec.logs))
+        return writer.option("muted", str(spec.muted)) if spec.muted else writer
 
     def _run(self, name: str, writer: Any, trigger: Mapping[str, str]) -> StreamingQuery:
         folder = self._spec.checkpoints / name

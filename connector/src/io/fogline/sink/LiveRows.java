@@ -14,22 +14,36 @@ final class LiveRows implements DataWriter<InternalRow> {
 
     private final String root;
     private final long source;
+    private final Muted muted;
     private final Map<String, SharedLog> logs = new HashMap<>();
 
-    LiveRows(String root, long source) {
+    LiveRows(String root, long source, Muted muted) {
         this.root = root;
         this.source = source;
+        this.muted = muted;
     }
 
     @Override
     public void write(InternalRow row) throws IOException {
         String name = row.getString(0);
+        if (muted.has(name)) {
+            letGo(name);
+            return;
+        }
         SharedLog log = logs.get(name);
         if (log == null) {
             log = SharedLog.of(root, name);
             logs.put(name, log);
         }
         log.add(source, row.getUTF8String(1).getBytes(), row.getBinary(2));
+    }
+
+    /** Another query may write it from now on, be it from another process. */
+    private void letGo(String name) throws IOException {
+        SharedLog log = logs.remove(name);
+        if (log != null) {
+            log.release();
+        }
     }
 
     @Override

@@ -19,7 +19,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * {@code writeStream.format("fogline-log")}: rows of (log, topic, payload) into the logs below option
  * {@code path}. In micro-batches exactly once: a batch that is run again changes nothing. With
- * {@code live} every row is written as it comes, at least once.
+ * {@code live} every row is written as it comes, at least once. Rows for logs that are named in the
+ * file of option {@code muted} are dropped.
  */
 public final class LogSink implements TableProvider, DataSourceRegister {
     static final StructType SCHEMA = new StructType()
@@ -70,7 +71,7 @@ public final class LogSink implements TableProvider, DataSourceRegister {
                 throw new IllegalArgumentException("option path is missing: the folder of the site's logs");
             }
             boolean live = info.options().getBoolean("live", false);
-            return new LogWriteBuilder(new LogWrite(Path.of(path).toString(), info.queryId(), live));
+            return new LogWriteBuilder(new LogWrite(Path.of(path).toString(), info.queryId(), live, info.options().get("muted")));
         }
 
         private static java.util.List<String> names(StructType schema) {

@@ -17,13 +17,14 @@ import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
  * One query's writing. In micro-batches tasks only gather their rows, and the driver appends those of
  * a batch as one commit per log, unless the log has that batch already.
  */
-record LogWrite(String root, String query, boolean live) implements StreamingWrite {
+record LogWrite(String root, String query, boolean live, String muted) implements StreamingWrite {
     @Override
     public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
         long source = source();
         String folder = root;
+        String unheard = muted;
         return live
-                ? (partition, task, epoch) -> new LiveRows(folder, source)
+                ? (partition, task, epoch) -> new LiveRows(folder, source, new Muted(unheard))
                 : (partition, task, epoch) -> new GatheredRows();
     }
 
@@ -55,9 +56,12 @@ record LogWrite(String root, String query, boolean live) implements StreamingWri
             }
         }
         long source = source();
+        Muted unheard = new Muted(muted);
         logs.forEach((log, records) -> {
             try {
-                commit(log, source, epoch, records);
+                if (!unheard.has(log)) {
+                    commit(log, source, epoch, records);
+                }
             } catch (IOException e) {
                 throw new UncheckedIOException(e.getMessage(), e);
             }
