@@ -10,6 +10,7 @@ import json
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 
@@ -28,6 +29,8 @@ class Parent:
         self._newer: dict[str, Any] | None = None
         self._guard = threading.Lock()
         self._news = threading.Event()
+        self.call: Callable[[], None] = lambda: None
+        """Called, by any thread, when it wants something else, or is gone."""
         signal.signal(signal.SIGTERM, lambda *_: self._end())
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -50,14 +53,25 @@ class Parent:
                 with self._guard:
                     self._newer = config
                     self._news.set()
+                self.call()
         self._end()
 
     def _end(self) -> None:
         self.gone.set()
         self._news.set()
+        self.call()
+
+
+class _Told:
+    """What the parent was told last."""
+
+    line = ""
 
 
 def tell(status: dict[str, Any]) -> None:
-    """Tells the parent how we are; a parent that is gone is noticed elsewhere."""
-    with contextlib.suppress(OSError, ValueError):
-        print(json.dumps(status), flush=True)
+    """Tells the parent how we are, if that is new; a parent that is gone is noticed elsewhere."""
+    line = json.dumps(status)
+    if line != _Told.line:
+        _Told.line = line
+        with contextlib.suppress(OSError, ValueError):
+            print(line, flush=True)

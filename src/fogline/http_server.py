@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import socket
 import threading
 from typing import Any
@@ -11,8 +13,29 @@ import uvicorn
 from fogline.errors import SetupError
 
 STOP_SECONDS = 5
+_TICK_SECONDS = 1.0
 _KEEP_SECONDS = 30
 """Who asks every few seconds need not connect anew."""
+
+
+class _Quiet(uvicorn.Server):
+    """Wakes once a second, not ten times, and at once when it is to end."""
+
+    _loop: asyncio.AbstractEventLoop | None = None
+    _ending: asyncio.Event
+
+    async def main_loop(self) -> None:
+        self._ending = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), _TICK_SECONDS)
+
+    def end(self) -> None:
+        self.should_exit = True
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended by itself
+                self._loop.call_soon_threadsafe(self._ending.set)
 
 
 class Server:
@@ -23,7 +46,7 @@ class Server:
         self._socket = _listen(host, port)
         self.port: int = self._socket.getsockname()[1]
         self.address = f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
-        self._server: uvicorn.Server | None = None
+        self._server: _Quiet | None = None
         self._thread: threading.Thread | None = None
 
     def start(self, app: Any) -> None:
@@ -39,7 +62,7 @@ class Server:
             timeout_keep_alive=_KEEP_SECONDS,
             timeout_graceful_shutdown=STOP_SECONDS,
         )
-        self._server = uvicorn.Server(config)
+        self._server = _Quiet(config)
         self._thread = threading.Thread(
             target=self._server.run, args=([self._socket],), name="rest", daemon=True
         )
@@ -47,7 +70,7 @@ class Server:
 
     def stop(self) -> None:
         if self._server is not None and self._thread is not None:
-            self._server.should_exit = True
+            self._server.end()
             self._thread.join(STOP_SECONDS + 5)
         self._socket.close()
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from fogline.agent import publish
 from fogline.agent.intake import Intake, Subscription
 from fogline.broker import Broker, Message, Options, open_broker
 from fogline.broker.memory import hub
@@ -150,6 +153,64 @@ def test_results_are_published_in_order_and_resumed(address: str, site: SiteLog)
         drain(Outlet("out", site, publisher))
         (last,) = received(reader, 1)
         assert (last.topic, last.payload) == ("out/0", b"300")
+
+
+class Told:
+    """What the publishing process sees of its parent."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.config = config
+        self.gone = threading.Event()
+        self.call: Callable[[], None] = lambda: None
+
+    def changed(self) -> None:
+        return None
+
+    def end(self) -> None:
+        self.gone.set()
+        self.call()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system tells nothing")
+def test_what_comes_after_a_while_is_sent_at_once(
+    address: str, site: SiteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody looks meanwhile: the writing of a log wakes who sends it."""
+    monkeypatch.setattr(publish, "_STATUS_SECONDS", 1000.0)
+    told: list[dict[str, Any]] = []
+    monkeypatch.setattr(publish, "tell", told.append)
+    config = {"logs": str(site.root), "client": "p", "broker": address, "tls": None}
+    parent = Told(config | {"topics": ["out"], "revision": 1})
+    thread = threading.Thread(target=publish.run, args=(parent,), daemon=True)
+    with open_broker(address, Options(client_id="reader")) as reader, site.writer("out") as writer:
+        reader.connect()
+        reader.subscribe("#")
+        thread.start()
+        for number in (b"1", b"2"):
+            writer.append([("out", number)])
+            writer.commit()
+            assert [m.payload for m in received(reader, 1)] == [number]
+            position = writer.position
+            wait_for(lambda: get_position(site.folder("out"), "publisher") == position, 10, "note")  # noqa: B023
+        parent.end()
+        thread.join(10)
+        assert not thread.is_alive()
+    assert [status["revision"] for status in told] == [1]
+
+
+def test_an_outlet_rests_when_all_is_sent_and_noted(address: str, site: SiteLog) -> None:
+    with (
+        open_broker(address, Options(client_id="publisher")) as publisher,
+        site.writer("out") as writer,
+    ):
+        publisher.connect()
+        outlet = Outlet("out", site, publisher)
+        assert outlet.resting
+        writer.append([("out", b"1")])
+        writer.commit()
+        assert not outlet.resting
+        drain(outlet)
+        assert outlet.resting
 
 
 def test_a_log_that_does_not_exist_yet(address: str, site: SiteLog) -> None:

@@ -21,6 +21,7 @@ from fogline.agent.metrics import broker_metrics, job_metrics, node_metrics, pro
 from fogline.agent.recent import Recent
 from fogline.agent.rejects import RejectMover
 from fogline.broker.said import LARGEST, keep_bounded
+from fogline.child import tell
 from fogline.log import SiteLog
 from fogline.model.jobs import Assignment, Code, Place, Query
 from fogline.model.sites import JobStatus, QueryStatus
@@ -259,6 +260,13 @@ def test_what_a_child_tells_is_heard_at_once(child: Child) -> None:
     child._heard = lambda: told.append(child.status["state"])
     wait_for(lambda: running(child) and told, 20, "running child")
     assert told == ["running"]
+
+
+def test_what_is_told_again_is_not_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    for number in (1, 1, 2, 2, 1):
+        tell({"state": "running", "number": number})
+    told = [json.loads(line)["number"] for line in capsys.readouterr().out.splitlines()]
+    assert told == [1, 2, 1]
 
 
 def test_a_child_that_dies_is_started_again(child: Child) -> None:

@@ -7,6 +7,7 @@ import urllib.request
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,53 @@ def test_bad_and_late_messages_are_told(agent: AgentProcess) -> None:
     (late,) = agent.records("late/q/rooms")
     assert json.loads(late["record"])["x"] == 2
     assert late["topic"] == "rooms/b"
+    assert len(agent.records("bad/q/rooms")) == 1
+
+
+def test_every_reading_counts_once(agent: AgentProcess) -> None:
+    """Three queries of the job read them."""
+    late = len(agent.records("late/q/rooms"))
+    wait_for(lambda: job_counts(agent)["late"] == late, 60, "counts of what came before")
+    before, latencies = job_counts(agent), live_latencies(agent)
+    readings = [reading("d", 1, 100_000 + n) for n in range(50)]
+    publish(agent, "rooms/d", *readings, "rubbish", reading("d", 99, 100_050))
+    wait_for(lambda: len(results(agent, "now", "d")) == 51, 60, "real-time values")
+    wait_for(lambda: results(agent, "fan", "d"), 60, "command")
+    wait_for(lambda: job_counts(agent)["records_in"] >= before["records_in"] + 51, 60, "counts")
+    changed = partial(_all_differ, agent, latencies)
+    wait_for(changed, 60, "what the queries in real time have counted")
+    counts = job_counts(agent)
+    found = {name: counts[name] - before[name] for name in ("records_in", "bad", "late")}
+    assert found == {"records_in": 51, "bad": 1, "late": 0}
+    assert len(agent.records("bad/q/rooms")) == counts["bad"]
+    assert sum(prometheus(agent, "fogline_job_bad", "q")) == counts["bad"]
+
+
+def job_counts(agent: AgentProcess) -> dict[str, Any]:
+    (job,) = [job for job in agent.status()["engine"]["jobs"] if job["name"] == "q"]
+    return dict(job)
+
+
+def live_latencies(agent: AgentProcess) -> list[int]:
+    """They change with every record that is counted."""
+    queries = job_counts(agent)["queries"]
+    return [q["latency_ms"] for q in queries if q["name"].startswith("live")]
+
+
+def _all_differ(agent: AgentProcess, before: list[int]) -> bool:
+    return all(a != b for a, b in zip(live_latencies(agent), before, strict=True))
+
+
+def prometheus(agent: AgentProcess, name: str, job: str) -> list[float]:
+    """The values of a metric of a job, one for each query."""
+    address = f"http://127.0.0.1:{agent.http_port}/metrics"
+    with urllib.request.urlopen(address, timeout=5) as answer:
+        lines = answer.read().decode().splitlines()
+    return [
+        float(line.split()[-1])
+        for line in lines
+        if line.startswith(f"{name}{{") and f'job="{job}"' in line
+    ]
 
 
 def test_metrics_are_a_stream(agent: AgentProcess) -> None:

@@ -204,6 +204,37 @@ def test_counts_are_told_while_a_batch_runs(
     assert abs(time.time() * 1000 - BASE - found.latency_ms) < 600_000
 
 
+def test_what_several_queries_read_counts_once(
+    start: Callable, writer: LogWriter, site: SiteLog, tmp_path: Path
+) -> None:
+    rejects = tmp_path / "job" / "rejects"
+    job = start(
+        "every = COMPUTE AVG(x, 1 s) BY room EVERY 1 s;\n"
+        "total = COMPUTE SUM(x, 5 s) BY room;\n"
+        "hot = COMPUTE x BY room WHEN > 5;"
+    )
+    send(writer, *[("a", 9.0, 100 * n) for n in range(100)])
+    writer.append([("in", b"not json")])
+    writer.commit()
+    wait_for(lambda: list(rejects.glob("*.ndjson")), 60, "reject")
+    send(writer, ("a", 1.0, -60_000))
+    results(site, "total", 101)
+    results(site, "hot", 100)
+    wait_for(lambda: counted(job)[2], 60, "late record")
+    names = {q.name for q in job.status().queries}
+    assert names == {"windows", "live", "live-records"}
+    wait_for(lambda: all(q.batches for q in job.status().queries), 60, "batch of each query")
+    assert counted(job) == (101, 1, 1)
+    lines = [line for file in rejects.glob("*.ndjson") for line in file.open(encoding="utf-8")]
+    assert sorted(json.loads(line)["kind"] for line in lines) == ["bad", "late"]
+
+
+def counted(job: SiteJob) -> tuple[int, int, int]:
+    """Records, bad and late ones of a job."""
+    found = job.status().queries
+    return sum(q.records for q in found), sum(q.bad for q in found), sum(q.late for q in found)
+
+
 def test_a_long_batch_is_no_delay() -> None:
     before = {"batchId": 0, "numInputRows": 5, "batchDuration": 142_000,
               "timestamp": "2026-01-01T00:00:00.000Z"}  # fmt: skip

@@ -23,7 +23,7 @@ from fogline.errors import FoglineError
 from fogline.log import LogWriter, SiteLog
 from fogline.model.jobs import Assignment
 
-_TICK_SECONDS = 0.5
+_TICK_SECONDS = 1.0
 _TICK_SHARE = 5
 """A tick takes about one in so many parts of the time, however many jobs there are."""
 _LONGEST_WAIT = 3.0

@@ -59,7 +59,11 @@ class Ingest:
         self._bad = BadLinks(self._logs)
         journal = config.get("journal")
         self._worker = IngestWorker(
-            Path(journal) if journal else None, self._logs, self._bad, _greeter(config)
+            Path(journal) if journal else None,
+            self._logs,
+            self._bad,
+            _greeter(config),
+            config.get("same_machine", True),
         )
         self._journaled = bool(journal)
         self._feeds: dict[Subscription, Feed] = {}

@@ -13,7 +13,7 @@ from fogline.agent.journal_intake import JournalIntake, keep_working
 from fogline.agent.retained import Greeter
 from fogline.links.copier import Copier, Copy
 from fogline.links.inlet import BadLinks, Inlet
-from fogline.log import SiteLog
+from fogline.log import Bell, SiteLog
 
 _NOTE_SECONDS = 1.0
 _LISTEN_SECONDS = 0.5
@@ -32,8 +32,14 @@ class IngestPlan:
 
 class IngestWorker:
     def __init__(
-        self, journal: Path | None, logs: SiteLog, bad: BadLinks, greeter: Greeter | None = None
+        self,
+        journal: Path | None,
+        logs: SiteLog,
+        bad: BadLinks,
+        greeter: Greeter | None = None,
+        same_machine: bool = True,
     ) -> None:
+        """`same_machine`: all logs that are copied are written here."""
         self.journal: JournalIntake | None = None
         self.copiers: list[Copier] = []
         self.done: IngestPlan | None = None
@@ -43,6 +49,7 @@ class IngestWorker:
         self._bad = bad
         self._greeter = greeter
         self._plan = IngestPlan()
+        self._bell = Bell(same_machine)
         self._note_due = self._listen_due = 0.0
         self._error: Exception | None = None
         self._stop = threading.Event()
@@ -50,7 +57,9 @@ class IngestWorker:
 
     def want(self, plan: IngestPlan) -> None:
         """Makes it so, soon. Raises what has ended the thread."""
-        self._plan = plan
+        if plan is not self._plan:
+            self._plan = plan
+            self._bell.ring()
         if self._error is not None:
             raise self._error
         if self._thread.ident is None:
@@ -58,12 +67,13 @@ class IngestWorker:
 
     def stop(self) -> None:
         self._stop.set()
+        self._bell.ring()
         if self._thread.ident is not None:
             self._thread.join(_STOP_SECONDS)
 
     def _run(self) -> None:
         try:
-            keep_working(self._step, self._stop)
+            keep_working(self._step, self._stop, self._bell)
             self._close()
         except Exception as error:
             self._error = error
@@ -96,6 +106,8 @@ class IngestWorker:
         inlets = [*(self.journal.targets if self.journal else ()), *plan.others]
         for copier in self.copiers:
             copier.feed(inlets)
+        read = [self._logs.folder(copy.log) for copy in plan.copies]
+        self._bell.watch([*([self._folder] if self._folder else ()), *read])
         self.done = plan
 
     def _change_journal(self, subscriptions: Sequence[Subscription]) -> None:

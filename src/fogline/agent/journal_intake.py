@@ -42,6 +42,7 @@ from fogline.links.batch import PREFIX
 from fogline.links.inlet import BadLinks, Inlet
 from fogline.links.receiver import Delivery, Part, Rejected, in_portions, unpack
 from fogline.log import (
+    Bell,
     LogDamaged,
     LogError,
     LogGone,
@@ -56,7 +57,7 @@ from fogline.log.segments import list_segments, locate
 
 _READ_BYTES = 2 << 20
 _SMALL_BYTES = 64 << 10
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.025
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.25
 _NOTE_SECONDS = 5.0
 _ARRIVAL_US = 50_000
 _MOST_ROUTES = 100_000
@@ -116,14 +117,15 @@ Found = tuple[int, list[Record]]
 Goal = Target | Links
 
 
-def keep_working(step: Callable[[], int], stop: threading.Event) -> None:
-    """Calls `step`, which tells how many bytes it moved, until `stop` is set."""
-    pause = _SHORTEST_PAUSE
+def keep_working(step: Callable[[], int], stop: threading.Event, bell: Bell) -> None:
+    """Calls `step`, which tells how many bytes it moved, until `stop` is set; without any it waits
+    for `bell`."""
     while not stop.is_set():
         size = step()
-        pause = _SHORTEST_PAUSE if size else min(1.2 * pause, _LONGEST_PAUSE)
-        if size < _SMALL_BYTES:
-            stop.wait(pause)
+        if not size:
+            bell.wait(_LONGEST_PAUSE)
+        elif size < _SMALL_BYTES:
+            stop.wait(_SHORTEST_PAUSE)
 
 
 class JournalIntake:
@@ -189,11 +191,14 @@ class JournalIntake:
 
     def run(self, stop: threading.Event) -> None:
         """All of it until `stop` is set."""
+        bell = Bell()
+        bell.watch([self._folder])
         try:
-            keep_working(lambda: self.step(stop), stop)
+            keep_working(lambda: self.step(stop), stop, bell)
             self._note()
         finally:
             self.close()
+            bell.close()
 
     def finish(self) -> None:
         """Notes how far it is, and closes."""

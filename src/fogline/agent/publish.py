@@ -25,7 +25,7 @@ from fogline.child import Parent, tell
 from fogline.errors import FoglineError
 from fogline.links.sender import PUBLISHER, Outlet, Packing, batched, plain, renamed
 from fogline.links.starting import START
-from fogline.log import SiteLog
+from fogline.log import Bell, SiteLog
 from fogline.model.jobs import LINK, PUBLISH
 
 _NOTE_SECONDS = 0.2
@@ -88,6 +88,15 @@ class Publishing:
             self._arrange()
         busy = [outlet.forward() for outlet in self._outlets.values()]
         return any(busy)
+
+    @property
+    def resting(self) -> bool:
+        """Whether there is nothing to do until one of `folders` grows."""
+        return self.in_force and all(outlet.resting for outlet in self._outlets.values())
+
+    def folders(self) -> list[Path]:
+        """The logs that are sent."""
+        return [self._logs.folder(route.log) for route in self._outlets]
 
     def note(self) -> None:
         for outlet in self._outlets.values():
@@ -229,6 +238,8 @@ def main() -> None:
 
 def run(parent: Parent) -> None:
     publishing = Publishing(parent.config)
+    bell = Bell(parent.config.get("same_machine", True))
+    parent.call = bell.ring
     clock = _Clock()
     pause = _SHORTEST_PAUSE
     while not parent.gone.is_set():
@@ -236,13 +247,15 @@ def run(parent: Parent) -> None:
             publishing.change(config)
         waiting = not publishing.in_force
         busy = publishing.step()
+        if waiting:
+            bell.watch(publishing.folders())
         if clock.is_due("note", _NOTE_SECONDS):
             publishing.note()
         if clock.is_due("status", _STATUS_SECONDS) or (waiting and publishing.in_force):
             tell(publishing.status())
         pause = _SHORTEST_PAUSE if busy else min(pause * 1.1, _LONGEST_PAUSE)
         if not busy:
-            parent.gone.wait(pause)
+            bell.wait(pause if waiting or not publishing.resting else _STATUS_SECONDS)
     publishing.finish()
 
 

@@ -13,6 +13,7 @@ from fogline.agent.site_jobs import SiteJobs
 from fogline.agent.store_feeds import feeds, topics
 from fogline.broker.login import read_password, with_login
 from fogline.broker.topics import split_share
+from fogline.model.nodes import NO_ENGINE
 from fogline.model.shares import Shares
 
 _FEWEST_SLOTS = 64
@@ -126,8 +127,14 @@ class Told:
             "logs": str(self._logs),
             "min_free_bytes": self._config.min_free_bytes,
             "tls": self._broker.tls,
+            "same_machine": writes_here(self._config.engine),
             "revision": self.revision,
         }
+
+
+def writes_here(engine: str) -> bool:
+    """Whether jobs write their logs on this machine, not on others of a cluster."""
+    return engine == NO_ENGINE or engine.startswith("local")
 
 
 def engine_slots(jobs: Iterable[AgentJob]) -> int:

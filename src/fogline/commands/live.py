@@ -144,13 +144,10 @@ class _LiveRun:
                     click.echo(f"{job['name']}: {problem}; trying again", err=True)
 
     def _account(self) -> Account:
-        queries = [q for j in self._status["engine"].get("jobs", []) for q in j["queries"]]
+        jobs = self._status["engine"].get("jobs", [])
         received = sum(s["messages"] for s in self._status["ingest"].get("subscriptions", []))
-        count = StreamCount(
-            received,
-            max((q["bad"] for q in queries), default=0),
-            max((q["late"] for q in queries), default=0),
-        )
+        bad, late = (sum(job[kind] for job in jobs) for kind in ("bad", "late"))
+        count = StreamCount(received, bad, late)
         return Account({"messages": count}, self._results, 0)
 
     def finish(self) -> None:

@@ -75,10 +75,11 @@ class FedLog:
         self._keep_due = 0.0
         self._pause = _FIRST_PAUSE
         self._state, self._why, self._lag = RUNNING, "", 0
-        self._folder: Path | None = None
+        self.folder: Path | None = None
+        """Where the log is; nothing where it cannot be."""
         self._source: Source | None = None
         try:
-            self._folder = logs.folder(str(declared.get("log", "")))
+            self.folder = logs.folder(str(declared.get("log", "")))
             self._source = source_of(declared)
         except (LogError, UsageError) as error:
             self._state, self._why = NOT_KEPT, error.message
@@ -102,7 +103,7 @@ class FedLog:
         except (FoglineError, OSError) as error:
             self._failed(FAILED, str(error), now + self._pause)
         except Exception as error:
-            _say.exception("the log %s cannot be stored", self._folder)
+            _say.exception("the log %s cannot be stored", self.folder)
             self._failed(FAILED, f"a bug: {error!r:.200}", now + self._pause)
         return moved
 
@@ -111,23 +112,23 @@ class FedLog:
             try:
                 self._feeder.close()
             except (FoglineError, OSError) as error:
-                _say.warning("the log %s: %s", self._folder, error)
+                _say.warning("the log %s: %s", self.folder, error)
             self._feeder = None
 
     def _step(self, now: float) -> int:
-        if self._source is None or self._folder is None:
+        if self._source is None or self.folder is None:
             self.ended = self._unwanted
             return 0
         if self._feeder is None:
             # What the feeder counts it counts from here on; the store knows the position.
             store, others = cast(SiteStore, self._store), self.declared.get("except", ())
-            if not list_segments(self._folder):
-                self._forget(self._folder)
-            self._feeder = Feeder(store, self._folder, self._source, leave_out=_takers(others))
+            if not list_segments(self.folder):
+                self._forget(self.folder)
+            self._feeder = Feeder(store, self.folder, self._source, leave_out=_takers(others))
         feeder = self._feeder
         self._lag = feeder.reader.committed() - feeder.position
         if self._lag < 0:
-            self._forget(self._folder)
+            self._forget(self.folder)
             self.close()
             return 0
         moved = 0
@@ -137,20 +138,20 @@ class FedLog:
             self._lag = feeder.reader.committed() - feeder.position
             self.told = self._told()
         if self._unwanted:
-            self._finish(feeder, self._folder)
+            self._finish(feeder, self.folder)
         return moved
 
     def gone(self) -> bool:
         """Of one that has ended: whether its log went with its job. The next of that name is
         another log, and read from its beginning."""
-        if self._folder is None:
+        if self.folder is None:
             return True
-        if list_segments(self._folder):
+        if list_segments(self.folder):
             return False
         try:
-            self._forget(self._folder)
+            self._forget(self.folder)
         except (FoglineError, OSError) as error:
-            _say.warning("the log %s is gone: %s", self._folder, error)
+            _say.warning("the log %s is gone: %s", self.folder, error)
             return False
         return True
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fogline.fabric.fed_log import FedLog
-from fogline.log import LogError, SiteLog, forget_reader
+from fogline.log import Bell, LogError, SiteLog, forget_reader
 from fogline.storage.feeder import READER
 from fogline.storage.store import SiteStore
 
 _say = logging.getLogger(__name__)
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.2
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5
 _GONE_SECONDS = 0.5
 _STRAY_SECONDS = 600.0
 """So long a log that nobody names may hold on to our place in it: its job may not be back yet."""
@@ -40,7 +40,7 @@ class Feeding:
         self._told: list[FedLog] = []
         self._gone_due = 0.0
         self._strays_due = time.monotonic() + _STRAY_SECONDS
-        self._wake = threading.Event()
+        self._bell = Bell()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="feeding", daemon=True)
 
@@ -50,7 +50,7 @@ class Feeding:
         for item in feeds:
             wanted.setdefault(str(item["log"]), item)
         self._wanted = wanted
-        self._wake.set()
+        self._bell.ring()
 
     def start(self) -> None:
         self._thread.start()
@@ -58,7 +58,7 @@ class Feeding:
     def close(self) -> None:
         """What was read is in the store, though not on disk yet."""
         self._stop.set()
-        self._wake.set()
+        self._bell.ring()
         if self._thread.is_alive():
             self._thread.join()
 
@@ -72,17 +72,14 @@ class Feeding:
         return [fed.told for fed in self._told]
 
     def _run(self) -> None:
-        pause = _SHORTEST_PAUSE
         while not self._stop.is_set():
             try:
                 moved = self._round()
             except Exception:
                 _say.exception("a round of feeding failed")
                 moved = 0
-            pause = _SHORTEST_PAUSE if moved else min(2 * pause, _LONGEST_PAUSE)
-            if not moved:
-                self._wake.wait(pause)
-                self._wake.clear()
+            if not moved and not self._stop.wait(_SHORTEST_PAUSE):
+                self._bell.wait(_LONGEST_PAUSE)
         for fed in (*self._fed.values(), *self._ending.values()):
             fed.close()
 
@@ -117,6 +114,7 @@ class Feeding:
                 known = None
             self._fed[log] = known or FedLog(self._store, self._logs, declared)
         self._told = [*self._fed.values(), *self._ending.values()]
+        self._bell.watch(fed.folder for fed in self._told if fed.folder is not None)
 
     def _forget_ended(self) -> None:
         ended = [log for log, fed in self._ending.items() if fed.ended]

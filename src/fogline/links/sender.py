@@ -168,6 +168,12 @@ class Outlet:
             return self.problem
         return "running" if self._broker.connected else f"disconnected: {self._broker.problem}"
 
+    @property
+    def resting(self) -> bool:
+        """Whether there is nothing to do until the log grows."""
+        waits = self._open or self._ready or self._confirmed != self._noted
+        return not waits and self._reader.committed() <= self._position
+
     def forward(self) -> bool:
         """Sends what is there, without waiting; whether there was anything."""
         self.settle()

@@ -3,6 +3,7 @@
 The files are described in docs/design/site-log.md; `io.fogline.log` reads and writes them too.
 """
 
+from fogline.log.bell import Bell
 from fogline.log.errors import LogBusy, LogDamaged, LogError, LogFull, LogGone
 from fogline.log.frames import Frame, Record
 from fogline.log.positions import (
@@ -18,6 +19,7 @@ from fogline.log.site import SiteLog
 from fogline.log.writer import LogWriter
 
 __all__ = [
+    "Bell",
     "Frame",
     "Limits",
     "LogBusy",

@@ -77,6 +77,7 @@ class QueryStatus:
     state_rows: int = 0
     state_bytes: int = 0
     records: int = 0
+    """This and the next three: of streams that no query of the job counts before it."""
     bad: int = 0
     late: int = 0
     bytes: int = 0

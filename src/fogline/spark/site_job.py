@@ -3,12 +3,15 @@
 Insights with `EVERY` run in micro-batches, exactly once; insights without it in real time, at least
 once, the last value counting. Each query has its checkpoint below the job's folder, under the
 fingerprint of what it computes: a changed query file begins anew, an unchanged one goes on.
+
+Several queries of a job may read one stream. The first of them counts its records, and keeps those
+that are bad or late; the others do neither.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -96,11 +99,9 @@ class SiteJob:
         live, steady = split_live(spec.plan)
         self._live = lower(live)
         self._steady = lower(steady)
-        self._queries = [
-            *(self._query(n, self._steady, False) for n in ("windows", "records")),
-            *(self._query(n, self._live, True) for n in ("live", "live-records")),
-        ]
-        self._queries = [q for q in self._queries if self._has(q.name)]
+        names = [n for n in ("windows", "records", "live", "live-records") if self._has(n)]
+        self._counted = counted_once({name: self._streams(name) for name in names})
+        self._queries = [self._query(name) for name in names]
 
     @property
     def name(self) -> str:
@@ -111,14 +112,15 @@ class SiteJob:
         stateless = name.endswith("records")
         return bool(program.record_outputs if stateless else program.levels)
 
-    def _query(self, name: str, program: Program, live: bool) -> SiteQuery:
-        if not live:
-            start = partial(self._start_steady, name, program)
-            return SiteQuery(name, start, self._spec.trigger_ms)
-        scans = program.record_scans if name.endswith("records") else program.scans
-        names = [self._counts(name, scan.stream.name) for scan in scans]
-        start = partial(self._start_live, name, program)
-        return SiteQuery(name, start, None, partial(live_counts, self._spark, names))
+    def _query(self, name: str) -> SiteQuery:
+        counted = self._counted[name]
+        if not name.startswith("live"):
+            start = partial(self._start_steady, name, self._steady)
+            return SiteQuery(name, start, self._spec.trigger_ms, counted)
+        start = partial(self._start_live, name, self._live)
+        names = [self._counts(name, stream) for stream in self._streams(name)]
+        found = partial(live_counts, self._spark, list(zip(names, counted, strict=True)))
+        return SiteQuery(name, start, None, counted, found)
 
     def _counts(self, query: str, stream: str) -> str:
         """The name of what is found of a stream in real time."""
@@ -152,6 +154,12 @@ class SiteJob:
             return list(self._spec.reads)
         streams = [scan.stream for scan in self._scans(name)]
         return [stream_log(stream) if stream.in_log else "" for stream in streams]
+
+    def _streams(self, name: str) -> list[str]:
+        """What a query's sources are, in their order."""
+        if self._spec.second:
+            return list(self._spec.reads)
+        return [scan.stream.name for scan in self._scans(name)]
 
     def _scans(self, name: str) -> tuple[Any, ...]:
         program = self._live if name.startswith("live") else self._steady
@@ -207,11 +215,12 @@ class SiteJob:
         return read_pane_logs(self._spark, folders, lateness, options)
 
     def _start_live(self, name: str, program: Program) -> StreamingQuery:
-        steady = {s.stream.name for s in (*self._steady.scans, *self._steady.record_scans)}
+        here = zip(self._streams(name), self._counted[name], strict=True)
+        counted = {stream for stream, counts in here if counts}
         inputs = {
             stream: replace(
                 given,
-                rejects=None if stream in steady else given.rejects,
+                rejects=given.rejects if stream in counted else None,
                 options={**given.options, "counts": self._counts(name, stream)}
                 if given.log
                 else given.options,
@@ -248,6 +257,13 @@ class SiteJob:
             name: replace(stream_input(self._spec, stream), control=controls.get(name, ""))
             for name, stream in streams.items()
         }
+
+
+def counted_once(streams: Mapping[str, Sequence[str]]) -> dict[str, tuple[bool, ...]]:
+    """For the streams of every query, whether it is the first one that reads them."""
+    readers = [(name, query) for query, names in streams.items() for name in names]
+    first = dict(reversed(readers))
+    return {query: tuple(first[n] == query for n in names) for query, names in streams.items()}
 
 
 def stream_input(spec: JobSpec, stream: StreamSource) -> Input:

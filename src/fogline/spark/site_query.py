@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import compress
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -24,16 +25,19 @@ class SiteQuery:
     """`start` makes and starts the query; it is called again after every failure.
 
     In real time there is no `trigger_ms`, one batch follows the other; `counts` then tells what has
-    been found while a batch runs, as far as that is known."""
+    been found while a batch runs, as far as that is known. `counted` tells for every source whether
+    its records count here: another query may read them too. Without it all do."""
 
     def __init__(
         self,
         name: str,
         start: Callable[[], StreamingQuery],
         trigger_ms: int | None,
+        counted: Sequence[bool] | None = None,
         counts: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         self.name = name
+        self._counted = counted
         self._counts = counts
         self._start = start
         self._trigger_ms = trigger_ms
@@ -109,6 +113,7 @@ class SiteQuery:
     def _measured(self) -> QueryStatus:
         progress = self._progress
         sources = [source.get("metrics") or {} for source in progress["sources"]]
+        counted = sources if self._counted is None else list(compress(sources, self._counted))
         states = progress["stateOperators"]
         took = int(progress["batchDuration"])
         newest = (progress.get("eventTime") or {}).get("max")
@@ -124,10 +129,10 @@ class SiteQuery:
             latency_ms=0 if newest is None else done - _epoch_ms(newest),
             state_rows=sum(state["numRowsTotal"] for state in states),
             state_bytes=sum(state["memoryUsedBytes"] for state in states),
-            records=_sum(sources, "records"),
-            bad=_sum(sources, "bad"),
-            late=_sum(sources, "late"),
-            bytes=_sum(sources, "bytes"),
+            records=_sum(counted, "records"),
+            bad=_sum(counted, "bad"),
+            late=_sum(counted, "late"),
+            bytes=_sum(counted, "bytes"),
             lag_bytes=_sum(sources, "lag"),
         )
 

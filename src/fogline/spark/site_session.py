@@ -8,9 +8,13 @@ from xml.sax.saxutils import quoteattr
 
 _FRUGAL = (
     "-Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -XX:G1PeriodicGCInterval=30000 "
-    "-XX:ReservedCodeCacheSize=160m"
+    "-XX:ReservedCodeCacheSize=160m -XX:-UsePerfData"
 )
 """A site may be a small machine: what an idle engine does not need goes back to the system."""
+
+_BROADCAST_BLOCK = "128k"
+"""Spark allocates a whole block to tell tasks a few kilobytes, twice a batch. In a small heap its
+usual 4 MB each start another search for garbage in all of it."""
 
 _SHUFFLE_WAIT_MS = 3
 """How long a row may wait for others on its way between two stages in real time."""
@@ -37,6 +41,8 @@ def site_settings(folder: Path) -> dict[str, str]:
         "spark.sql.streaming.realTimeMode.asyncProgressTrackingByDefault.enabled": "false",
         "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": str(_SHUFFLE_WAIT_MS),
         "spark.sql.streaming.numRecentProgressUpdates": "5",
+        "spark.broadcast.blockSize": _BROADCAST_BLOCK,
+        "spark.sql.ui.explainMode": "simple",
     }
 
 

@@ -15,7 +15,8 @@ import java.util.List;
  * holds until the next call of {@link #next}, {@link #nextFrame} or {@link #nextRecord}.
  */
 public final class FrameReader implements AutoCloseable {
-    private static final int BUFFER = 2 << 20;
+    private static final int SMALLEST = 64 << 10;
+    private static final int LARGEST = 2 << 20;
 
     private final Path folder;
     private final boolean skipDamage;
@@ -24,7 +25,7 @@ public final class FrameReader implements AutoCloseable {
     private int index;
     private FileChannel channel;
     private long segmentEnd;
-    private byte[] bytes = new byte[BUFFER];
+    private byte[] bytes = {};
     /** The position of {@code bytes[0]}; {@code bytes[0, filled)} is read. */
     private long base;
     private int filled;
@@ -237,9 +238,11 @@ public final class FrameReader implements AutoCloseable {
         }
     }
 
-    /** What is not used yet moves to the front of the array, which grows when it must. */
+    /** What is not used yet moves to the front of the array, which grows with what there is to read. */
     private void makeRoom(int start, int size) {
-        byte[] target = size > bytes.length ? new byte[size] : bytes;
+        int useful = (int) Math.max(SMALLEST, Math.min(LARGEST, segmentEnd - end));
+        int room = Math.max(size, useful);
+        byte[] target = room > bytes.length ? new byte[room] : bytes;
         System.arraycopy(bytes, start, target, 0, filled - start);
         bytes = target;
         filled -= start;
