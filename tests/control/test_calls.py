@@ -154,7 +154,7 @@ class Work:
         self.worker.start()
 
     def take(self, payload: bytes) -> None:
-        self.worker.take(payload, self._operations)
+        self.worker.take(payload, lambda node: self._operations)
 
     def stop(self) -> None:
         self.worker.stop()

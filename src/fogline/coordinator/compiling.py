@@ -18,7 +18,7 @@ from fogline.deploy.topology import Topology
 from fogline.deploy.whole import check_whole
 from fogline.deploy.written import DEPLOY, Composition
 from fogline.errors import DataError
-from fogline.gateway.checks import read_assignments, steps_problem
+from fogline.gateway.checks import problems_of, steps_problem
 from fogline.model.jobs import Assignment, Code, Job, Pipeline, Query, Scalar, Steps
 from fogline.model.nodes import is_name
 from fogline.plan.user_functions import UserFunctions
@@ -109,8 +109,4 @@ def _check_steps(
 
 def _check_gateway(assignment: Assignment) -> str | None:
     """What a gateway would say to a job."""
-    try:
-        read_assignments([assignment.as_json()])
-    except DataError as error:
-        return error.message.removeprefix(f"job {assignment.job!r:.80}: ")
-    return None
+    return "; ".join(problems_of(assignment)) or None

@@ -13,8 +13,9 @@ from fogline.coordinator.state import Order, Wanted
 from fogline.coordinator.store import Store
 from fogline.coordinator.stored import Stored
 from fogline.deploy.assign import assignments
+from fogline.deploy.flow import Flow
 from fogline.deploy.topology import Topology
-from fogline.model.jobs import Job
+from fogline.model.jobs import Assignment, Job
 from fogline.model.nodes import GONE, Node, NodeView
 
 
@@ -99,12 +100,20 @@ class Planner:
     def _make(self, views: Mapping[str, NodeView]) -> Plan:
         stored = self._store.pipelines()
         pipelines = [item.pipeline for item in stored]
-        assigned = assignments(pipelines, Topology.of(views.values()))
         jobs = {job.name: (p.name, job) for p in pipelines for job in p.jobs}
-        upstream = self._store.past() | upstream_of([job for _, job in jobs.values()])
+        flow = Flow.of(job for _, job in jobs.values())
+        assigned = assignments(pipelines, Topology.of(views.values()), flow)
         return Plan(
             {item.name: item for item in stored},
             jobs,
-            {job: Wanted.of(node, item) for job, (node, item) in assigned.items()},
-            Order.of(upstream),
+            {job: self._wanted(jobs[job][1], *told) for job, told in assigned.items()},
+            Order.of({**self._store.past(), **upstream_of(flow)}),
         )
+
+    def _wanted(self, job: Job, node: str, assignment: Assignment) -> Wanted:
+        """A job that is the very same object and is told the same is wanted as it was."""
+        _, before = self._plan.jobs.get(job.name, ("", None))
+        known = self._plan.wanted.get(job.name)
+        if before is job and known is not None and known.assignment == assignment:
+            return known
+        return Wanted.of(node, assignment)

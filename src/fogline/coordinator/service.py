@@ -303,6 +303,7 @@ class Service:
         if compiled.partial and before is not None:
             text, format = before.text, before.format
         difference = diff(old, new)
+        new = difference.apply(old) or new
         empty = compiled.partial and not new.jobs
         fresh = before is None or (before.text, before.format, old) != (text, format, new)
         fresh = fresh and not (empty and before is None)

@@ -29,16 +29,16 @@ from fogline.model.jobs import (
 Assignments = dict[str, tuple[str, Assignment]]
 
 
-def assignments(pipelines: Iterable[Pipeline], topology: Topology) -> Assignments:
-    """Of each job: its node, and the job as that node gets it."""
+def assignments(
+    pipelines: Iterable[Pipeline], topology: Topology, flow: Flow | None = None
+) -> Assignments:
+    """Of each job: its node, and the job as that node gets it. `flow`: that of all these jobs, if
+    somebody has made it already."""
     owners = [(pipeline.name, job) for pipeline in pipelines for job in pipeline.jobs]
-    flow = Flow.of(job for _, job in owners)
-    homes = {job.name: job.node for _, job in owners}
+    flow = flow or Flow.of(job for _, job in owners)
+    routes = _Routes(flow, {job.name: job.node for _, job in owners}, topology)
     made = _made(flow, {job.name for _, job in owners if not isinstance(job.work, Steps)})
-    return {
-        job.name: (job.node, _assignment(owner, job, _Routes(flow, homes, topology), made))
-        for owner, job in owners
-    }
+    return {job.name: (job.node, _assignment(owner, job, routes, made)) for owner, job in owners}
 
 
 def _made(flow: Flow, makers: Set[str]) -> Mapping[Key, list[str]]:

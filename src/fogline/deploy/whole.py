@@ -28,8 +28,9 @@ def check_whole(
     pipelines = [new, *others]
     found = [*_taken(new, pipelines[1:], where)]
     if not found:
-        found += [*_circles(new, pipelines, where)]
-        found += [*_refused(pipelines, topology, check, where)]
+        flow = Flow.of(job for pipeline in pipelines for job in pipeline.jobs)
+        found += [*_circles(new, pipelines, flow, where)]
+        found += [*_refused(pipelines, flow, topology, check, where)]
     if found:
         raise PipelineError(tuple(found))
 
@@ -42,9 +43,10 @@ def _taken(new: Pipeline, others: Iterable[Pipeline], where: Where) -> Iterator[
             yield where.problem("EXISTS", message, job.name, "names are unique among all jobs")
 
 
-def _circles(new: Pipeline, pipelines: list[Pipeline], where: Where) -> Iterator[Problem]:
+def _circles(
+    new: Pipeline, pipelines: list[Pipeline], flow: Flow, where: Where
+) -> Iterator[Problem]:
     homes = {job.name: pipeline.name for pipeline in pipelines for job in pipeline.jobs}
-    flow = Flow.of(job for pipeline in pipelines for job in pipeline.jobs)
     cycle = find_cycle(flow, [job.name for job in new.jobs])
     ours = [name for name in cycle if homes[name] == new.name]
     if ours:
@@ -54,14 +56,14 @@ def _circles(new: Pipeline, pipelines: list[Pipeline], where: Where) -> Iterator
 
 
 def _refused(
-    pipelines: list[Pipeline], topology: Topology, check: GatewayCheck, where: Where
+    pipelines: list[Pipeline], flow: Flow, topology: Topology, check: GatewayCheck, where: Where
 ) -> Iterator[Problem]:
     """Of the new jobs, and of those that are told otherwise because of them."""
     gateways = {name for name, node in topology.nodes.items() if node.kind == GATEWAY}
     if not any(job.node in gateways for pipeline in pipelines for job in pipeline.jobs):
         return
     before = assignments(pipelines[1:], topology)
-    for name, (node, assignment) in assignments(pipelines, topology).items():
+    for name, (node, assignment) in assignments(pipelines, topology, flow).items():
         if node not in gateways or before.get(name) == (node, assignment):
             continue
         if reason := check(assignment):

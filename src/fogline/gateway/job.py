@@ -29,7 +29,6 @@ from functools import cached_property
 
 from fogline.broker.topics import matches, split_share
 from fogline.errors import FoglineError
-from fogline.gateway import checkpoint
 from fogline.gateway.chain import Counts, Results, make_chain
 from fogline.gateway.checkpoint import Checkpoint
 from fogline.gateway.files import JobFiles
@@ -67,7 +66,6 @@ class Job:
         self._source = source
         self._number = source.number()
         self._files = files
-        self._file = files.checkpoint(told.job)
         self._writers: dict[str, LogWriter] = {}
         self._pending: tuple[dict[str, list[bytes]], int] | None = None
         self._topics: dict[str, bool] = {}
@@ -84,7 +82,7 @@ class Job:
     # ── the life of a job ──────────────────────────────────────────────────────────────────────
 
     def _restore(self) -> None:
-        known = checkpoint.load(self._file)
+        known = self._files.checkpoint(self.told.job)
         if known is not None and known.life != self.told.life:
             known = None
         self.position = known.position if known else self.told.begin
@@ -321,9 +319,8 @@ class Job:
     def _save(self, flushing: bool) -> None:
         self._source.sync(self.position)
         life, state, out = self.told.life, self._chain.state(), self._out_end
-        checkpoint.store(
-            self._file, Checkpoint(life, self.position, out, flushing, self._parameters, state)
-        )
+        known = Checkpoint(life, self.position, out, flushing, self._parameters, state)
+        self._files.keep(self.told.job, known)
         self._saved, self._saved_at = self.position, time.monotonic()
 
     # ── telling ────────────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,8 @@ from fogline.errors import DataError
 
 Scalar = str | float | int | bool
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
 WHOLE, FIRST, SECOND = "whole", "first", "second"
 """Which part of a query's plan a job computes: everything, panes of records, windows of panes."""
 
@@ -242,5 +244,4 @@ def _filled(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _digest(data: Any) -> str:
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(_CANONICAL(data).encode()).hexdigest()[:16]
