@@ -36,6 +36,7 @@ class Kept:
         before = self.pipelines.get(pipeline)
         jobs = before.pipeline.jobs if before else ()
         gone = {job.name: frozenset(upstream.get(job.name, ())) for job in jobs}
-        past = {name: found for name, found in self.past.items() if name not in there | gone.keys()}
+        other = there | gone.keys()
+        past = {name: found for name, found in self.past.items() if name not in other}
         past |= {name: found for name, found in gone.items() if name not in there}
         return dict(list(past.items())[-MOST_PAST:]) if len(past) > MOST_PAST else past

@@ -33,6 +33,11 @@ class JobFiles:
     def has(self, log: str) -> bool:
         return log in self._topics
 
+    def of(self, job: str) -> list[str]:
+        """The logs of a job."""
+        below = (f"bad/{job}/", f"late/{job}/")
+        return [name for name in self._topics if name == out_log(job) or name.startswith(below)]
+
     def writer(self, log: str) -> LogWriter:
         """The log is made when it is new."""
         self._topics.add(log)
@@ -54,10 +59,7 @@ class JobFiles:
         if (name := _file_of(job)) in self._kept:
             (self._states / name).unlink(missing_ok=True)
             self._kept.discard(name)
-        below = (f"bad/{job}/", f"late/{job}/")
-        for log in [
-            name for name in self._topics if name == out_log(job) or name.startswith(below)
-        ]:
+        for log in self.of(job):
             shutil.rmtree(self.logs.folder(log), ignore_errors=True)
             self._topics.discard(log)
 

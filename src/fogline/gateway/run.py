@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
@@ -48,6 +49,8 @@ def _run_many(config: GatewayConfig, stop: threading.Event) -> None:
     host = Host(config)
     try:
         host.start()
+        # What is there by now stays. Looking through it for garbage would hold up every thread.
+        gc.freeze()
         _tell(f"{config.gateways} gateways, {host.gateways[0].config.gateway} and so on")
         stop.wait()
         _tell("stopping")
