@@ -9,6 +9,7 @@ from typing import Any
 
 from fogline import settings
 from fogline.coordinator.ports import INSIGHTS, PLAN, UPDATE, Action, Compiled, World
+from fogline.deploy.assign import Wholes
 from fogline.deploy.composition import read_composition
 from fogline.deploy.deployment_plan import read_deployment_plan
 from fogline.deploy.insights import deploy_query
@@ -25,7 +26,11 @@ from fogline.plan.user_functions import UserFunctions
 
 
 class DeployCompiler:
-    """Compositions, deployment plans and query files."""
+    """Compositions, deployment plans and query files. `wholes` may be shared with who asks for the
+    same ones afterwards."""
+
+    def __init__(self, wholes: Wholes | None = None) -> None:
+        self._wholes = wholes or Wholes()
 
     def compile(self, name: str, text: str, format: str, world: World) -> Compiled:
         if format == INSIGHTS:
@@ -66,7 +71,8 @@ class DeployCompiler:
     def check_whole(
         self, new: Pipeline, others: Iterable[Pipeline], world: World, where: Where
     ) -> None:
-        check_whole(new, others, Topology.of(world.views.values()), _check_gateway, where)
+        topology = Topology.of(world.views.values())
+        check_whole(new, others, topology, _check_gateway, where, self._wholes)
 
 
 def _resolved(composition: Composition, name: str, world: World) -> Compiled:

@@ -12,8 +12,7 @@ from fogline.coordinator.ports import Control
 from fogline.coordinator.state import Order, Wanted
 from fogline.coordinator.store import Store
 from fogline.coordinator.stored import Stored
-from fogline.deploy.assign import assignments
-from fogline.deploy.flow import Flow
+from fogline.deploy.assign import Wholes
 from fogline.deploy.topology import Topology
 from fogline.model.jobs import Assignment, Job
 from fogline.model.nodes import GONE, Node, NodeView
@@ -75,9 +74,10 @@ class Plan:
 class Planner:
     """Holds the plan of now. Safe for many threads."""
 
-    def __init__(self, store: Store, nodes: Nodes) -> None:
+    def __init__(self, store: Store, nodes: Nodes, wholes: Wholes | None = None) -> None:
         self._store = store
         self._nodes = nodes
+        self._wholes = wholes or Wholes()
         self._lock = threading.Lock()
         self._plan = Plan()
         self._made_of: object = None
@@ -101,13 +101,12 @@ class Planner:
         stored = self._store.pipelines()
         pipelines = [item.pipeline for item in stored]
         jobs = {job.name: (p.name, job) for p in pipelines for job in p.jobs}
-        flow = Flow.of(job for _, job in jobs.values())
-        assigned = assignments(pipelines, Topology.of(views.values()), flow)
+        whole = self._wholes.of(pipelines, Topology.of(views.values()))
         return Plan(
             {item.name: item for item in stored},
             jobs,
-            {job: self._wanted(jobs[job][1], *told) for job, told in assigned.items()},
-            Order.of({**self._store.past(), **upstream_of(flow)}),
+            {job: self._wanted(jobs[job][1], *told) for job, told in whole.assignments.items()},
+            Order.of({**self._store.past(), **upstream_of(whole.flow)}),
         )
 
     def _wanted(self, job: Job, node: str, assignment: Assignment) -> Wanted:

@@ -225,7 +225,7 @@ class Gateway:
     def _install(self, assignment: Assignment) -> None:
         known = self._jobs.get(assignment.job)
         ending = self._ending.pop(assignment.job, None) is not None
-        if known is not None and not ending and known[0].computation == assignment.computation:
+        if known is not None and not ending and known[0].assignment.computes_like(assignment):
             job, routes = known
             job.update(assignment)
             routes.follow(assignment)

@@ -120,11 +120,6 @@ class Job:
         """What it was told last."""
         return self.told.assignment
 
-    @cached_property
-    def computation(self) -> str:
-        """The same in all that it is told."""
-        return self.assignment.computation
-
     def update(self, assignment: Assignment) -> None:
         """The same computation with other parameters, routes or `running`: it goes on."""
         self.told = replace(self.told, assignment=assignment)
