@@ -81,3 +81,15 @@ def test_a_log_that_was_removed_is_made_again(tmp_path: Path, logs: SiteLog) -> 
         files.forget("j")
         assert not files.has(out_log("j"))
     assert on_disk(logs) == []
+
+
+def test_the_disk_is_not_asked_for_a_job_without_files(
+    tmp_path: Path, logs: SiteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = JobFiles(tmp_path, logs)
+    asked: list[str] = []
+    for name in ("open", "unlink", "read_text"):
+        monkeypatch.setattr(Path, name, lambda path, *_, **__: asked.append(str(path)))
+    assert files.checkpoint("nobody") is None
+    files.forget("nobody")
+    assert asked == []
