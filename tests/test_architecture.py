@@ -20,7 +20,7 @@ CHAIN = ("model", "language", "plan", "placement", "deploy", "adapt", "coordinat
 BASE = frozenset(
     {
         *("", "errors", "settings", "child", "private_files", "unused_files"),
-        *("http_server", "config_file"),
+        *("http_server", "config_file", "garbage"),
     }
 )
 SEES: dict[str, frozenset[str]] = {
@@ -30,6 +30,7 @@ SEES: dict[str, frozenset[str]] = {
     "child": frozenset({"", "errors"}),
     "private_files": frozenset({"", "errors"}),
     "unused_files": frozenset(),
+    "garbage": frozenset(),
     "config_file": frozenset({"", "errors"}),
     **{name: BASE | frozenset(CHAIN[:place]) for place, name in enumerate(CHAIN)},
     # The gateway's steps are checked before they are sent.

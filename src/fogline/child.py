@@ -28,9 +28,10 @@ class Parent:
         """What it wanted first."""
         self._newer: dict[str, Any] | None = None
         self._guard = threading.Lock()
-        self._news = threading.Event()
+        self.news = threading.Event()
+        """Set while there is something new: it wants something else, or is gone."""
         self.call: Callable[[], None] = lambda: None
-        """Called, by any thread, when it wants something else, or is gone."""
+        """Called then, by any thread."""
         signal.signal(signal.SIGTERM, lambda *_: self._end())
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -39,12 +40,12 @@ class Parent:
         with self._guard:
             newer, self._newer = self._newer, None
             if not self.gone.is_set():
-                self._news.clear()
+                self.news.clear()
         return newer
 
     def wait(self, seconds: float) -> None:
         """Until something changes or the parent is gone, at most so long."""
-        self._news.wait(seconds)
+        self.news.wait(seconds)
 
     def _listen(self) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -52,13 +53,13 @@ class Parent:
                 config = json.loads(line)
                 with self._guard:
                     self._newer = config
-                    self._news.set()
+                    self.news.set()
                 self.call()
         self._end()
 
     def _end(self) -> None:
         self.gone.set()
-        self._news.set()
+        self.news.set()
         self.call()
 
 

@@ -12,6 +12,7 @@ import pytest
 from fogline.agent import engine as module
 from fogline.agent.engine import Engine, with_slots
 from fogline.agent.told import engine_slots
+from fogline.model.jobs import Assignment, Code
 from fogline.model.sites import JobStatus, QueryStatus
 
 
@@ -156,3 +157,79 @@ class Reading:
 def test_there_is_a_slot_for_every_stream_in_real_time() -> None:
     assert engine_slots([]) == 64
     assert engine_slots([Reading(12)] * 20) >= 20 * (12 + 12 + 4)  # type: ignore[list-item]
+
+
+# ── many jobs, and one that somebody waits for ───────────────────────────────────────────────────
+
+
+class Slow(Job):
+    """A job that takes a while to look after, by a clock that is made up."""
+
+    def __init__(self, name: str, clock: list[float], until_running: int = 0) -> None:
+        super().__init__(name, until_running)
+        self._clock = clock
+
+    def tick(self) -> None:
+        super().tick()
+        self._clock[0] += 0.04
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_who_starts_is_looked_at_while_the_others_have_their_turn(
+    engine: Engine, clock: list[float]
+) -> None:
+    others = [Slow(str(number), clock) for number in range(25)]
+    with_jobs(engine, *others)
+    assert turns(engine, 1) == [0.0], "there is more to do, but others may want something first"
+    assert 0 < sum(job.looked for job in others) < 5
+    with_jobs(engine, new := Slow("new", clock, until_running=2))
+    turns(engine, 2)
+    assert new.status.state == "running"
+    assert sum(job.looked for job in others) < 10
+    while turns(engine, 1) == [0.0]:
+        pass
+    assert {job.looked for job in others} == {1}, "each has its turn, and only once"
+
+
+def test_a_change_is_not_kept_waiting_by_many_jobs(engine: Engine) -> None:
+    jobs = [Job(str(number)) for number in range(25)]
+    with_jobs(engine, *jobs)
+    news = threading.Event()
+    news.set()
+    assert engine._turn(news) == 0.0
+    assert sum(job.looked for job in jobs) == 1
+    engine._jobs.pop("3")
+    news.clear()
+    assert engine._turn(news) > 0
+    assert [job.looked for job in jobs] == [1, 1, 1, 0, *[1] * 21], "one went meanwhile"
+
+
+def test_what_is_wanted_as_before_is_not_touched(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assigned: list[tuple[str, object]] = []
+
+    class Assigned(Job):
+        def __init__(self, place: object, assignment: Assignment, package: str) -> None:
+            super().__init__(assignment.job)
+
+        def assign(self, assignment: Assignment, package: str) -> None:
+            assigned.append((assignment.job, assignment.parameters["x"]))
+
+    def config(*values: object) -> dict[str, Any]:
+        made = [
+            Assignment(str(n), "p", Code("m:f", "1", "m.py"), parameters={"x": value})  # type: ignore[dict-item]
+            for n, value in enumerate(values)
+        ]
+        return {"revision": 1, "jobs": [{"assignment": a.as_json(), "package": ""} for a in made]}
+
+    monkeypatch.setattr(module, "EngineJob", Assigned)
+    for values in ((1, 1, 1), (1, 2, 1), (1, 2, True), (1, 2, True)):
+        engine._reconcile(config(*values), None)  # type: ignore[arg-type]
+    assert assigned == [("1", 2), ("2", True)]

@@ -11,7 +11,7 @@ import pytest
 from fogline.broker import BrokerTimeoutError, Message, Ticket
 from fogline.control import ControlError, NoAnswerError, topics
 from fogline.control.calls import Ask, Calls
-from fogline.control.envelope import Answer, Request
+from fogline.control.envelope import REQUESTS, Answer, Request, joined
 from fogline.control.worker import (
     MOST_REMEMBERED,
     MOST_TOGETHER,
@@ -154,7 +154,7 @@ class Work:
         self.worker.start()
 
     def take(self, payload: bytes) -> None:
-        self.worker.take(payload, self._operations)
+        self.worker.take(payload, lambda node: self._operations)
 
     def stop(self) -> None:
         self.worker.stop()
@@ -313,3 +313,46 @@ def test_answers_too_large_to_be_remembered_are_sent() -> None:
     eventually(lambda: len(line.sent) == 4)
     assert [len(answer.body["x"]) for answer in line.answers] == [7 << 20] * 4
     worker.stop()
+
+
+# ── nodes that share a topic ─────────────────────────────────────────────────────────────────────
+
+
+def test_requests_to_nodes_that_share_a_topic_go_together() -> None:
+    line = Line()
+    calls = made(line)
+    asks = [Ask("to/first", "op", {"n": n}, f"node-{n}") for n in range(100)]
+    futures = calls.send_all([*asks, Ask("to/alone", "op", {"n": 100})], SECONDS)
+    assert sorted(message.topic for message in line.sent) == ["to/alone", "to/first"]
+    requests = [r for message in line.sent for r in Request.decode_all(message.payload)]
+    assert {r.node: r.body["n"] for r in requests} == {a.node: a.body["n"] for a in asks} | {
+        "": 100
+    }
+    for request in requests:
+        calls.answered(Answer(request.id, body=request.body).encode())
+    assert [future.result(0)["n"] for future in futures] == list(range(101))
+
+
+def test_what_no_node_answers_says_which_node_was_asked() -> None:
+    (future,) = made(Line()).send_all([Ask("to/first", "op", {}, "third")], 0.01)
+    assert "for third" in str(future.exception(SECONDS))
+
+
+def test_requests_that_came_together_are_settled_together() -> None:
+    line, settled = Line(), []
+    worker = Worker(line.publish, lambda: settled.append(len(done)))
+    done: list[str] = []
+    known = {
+        name: {"op": lambda body, name=name: done.append(name) or {}}  # type: ignore[func-returns-value]
+        for name in "abc"
+    }
+    requests = [
+        Request(str(n), "op", {}, time.time() + SECONDS, ANSWERS, node)
+        for n, node in enumerate("abxc")
+    ]
+    worker.start()
+    worker.take(joined((r.encode() for r in requests), REQUESTS)[0], known.get)
+    eventually(lambda: len(line.answers) == 3)
+    worker.stop()
+    assert (done, settled) == (["a", "b", "c"], [3])
+    assert {answer.id for answer in line.answers} == {"0", "1", "3"}, "x is left to others"

@@ -31,7 +31,7 @@ DECODERS: list[Callable[[bytes], object]] = [
     Request.decode,
     Answer.decode,
     lambda payload: Birth.decode(payload, "a"),
-    Status.decode,
+    lambda payload: Status.decode_all(payload, "a"),
 ]
 
 HOSTILE = {
@@ -158,7 +158,7 @@ def test_a_wrong_birth_is_refused(more: dict[str, Any]) -> None:
 )
 def test_a_wrong_status_is_refused(more: dict[str, Any]) -> None:
     with pytest.raises(DataError):
-        Status.decode(json.dumps({"at": 1, "instance": "i"} | more).encode())
+        Status.decode_all(json.dumps({"at": 1, "instance": "i"} | more).encode(), "a")
 
 
 @given(st.binary(max_size=200))
@@ -222,7 +222,7 @@ def test_births_and_statuses_come_back_as_they_were() -> None:
     assert Birth.decode(birth.encode(), "a") == birth
     job = Observed("j", "v", "running", runs=("r",), records_in=3)
     told = {"jobs": [job.as_json()], "links": {"b": {"latency_ms": 2}}, "healthy": False}
-    status = Status.decode(write_object(status_payload(1.0, "i", told)))
+    status = Status.decode_all(write_object(status_payload(1.0, "i", told)), "a")["a"]
     assert status == Status(1.0, "i", {"j": job}, {"b": Link(2.0)}, False)
 
 

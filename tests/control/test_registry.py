@@ -6,7 +6,7 @@ from itertools import permutations
 from typing import Any
 
 from fogline.control import SILENT_SECONDS, Registry
-from fogline.control.announcements import Birth, status_payload
+from fogline.control.announcements import Birth, status_payload, statuses_payload
 from fogline.control.payload import write_object
 from fogline.control.rivals import Rivals, new_instance
 from fogline.model.nodes import GONE, ONLINE, SILENT, Node, Observed
@@ -229,3 +229,45 @@ def test_instances_sort_by_their_start() -> None:
     assert len(set(made)) == 50
     assert [name[:12] for name in made] == sorted(name[:12] for name in made)
     assert all(name.isalnum() for name in made)
+
+
+# ── what is told together, and what is not new ───────────────────────────────────────────────────
+
+
+def test_a_message_may_tell_of_several_nodes() -> None:
+    registry = Registry()
+    for name in "ab":
+        registry.note_birth(name, one_of(name), 100.0)
+    jobs = {"jobs": [Observed("x", "1", "running").as_json()]}
+    payload = write_object(statuses_payload(1.0, "1", {"a": {}, "b": jobs}))
+    assert registry.note_status("a", payload, 101.0)
+    assert {name: list(view.jobs) for name, view in registry.views(101.0).items()} == {
+        "a": [],
+        "b": ["x"],
+    }
+    assert not registry.note_status("a", payload, 102.0)
+
+
+def test_a_node_is_reached_through_the_one_it_names() -> None:
+    registry = Registry()
+    born_ = Birth(ONLINE, "1", Node("b", "gateway"), through="a").encode()
+    registry.note_birth("b", born_, 100.0)
+    assert (registry.through("b"), registry.through("a")) == ("a", "")
+    registry.note_birth("c", born_.replace(b'"b"', b'"c"').replace(b'"a"', b'"x/y"'), 100.0)
+    assert (registry.views(100.0).keys(), registry.bad) == ({"b"}, 1)
+
+
+def test_a_view_is_made_anew_only_when_there_is_something_new() -> None:
+    registry = Registry()
+    registry.note_birth("a", born(), 100.0)
+    registry.note_birth("b", one_of("b", instance="2"), 100.0)
+    registry.note_status("a", told("1", "x"), 100.0)
+    before = registry.views(101.0)
+    assert registry.views(102.0)["a"] is before["a"]
+    registry.note_status("a", told("1", "x", "y"), 103.0)
+    after = registry.views(103.0)
+    assert after["a"].jobs.keys() == {"x", "y"}
+    assert after["b"] is before["b"]
+    assert registry.views(103.0 + SILENT_SECONDS)["a"].state == SILENT
+    registry.note_status("a", b"", 104.0)
+    assert registry.views(104.0)["a"].jobs == {}

@@ -271,6 +271,42 @@ def test_the_second_of_several_takes_over_all_at_once(world: World) -> None:
     eventually(lambda: all(one.in_charge() for one in second._presences.values()))
 
 
+def test_the_statuses_of_several_come_in_one_message(world: World) -> None:
+    coordinator = world.coordinator()
+    jobs = {name: [Observed(f"job-{name}", "1", "running").as_json()] for name in "abc"}
+    told = [
+        Member(lambda name=name: site(name), {}, lambda name=name: {"jobs": jobs[name]})  # type: ignore[misc]
+        for name in "abc"
+    ]
+    nodes = world.nodes(told)
+    all_online(coordinator, *"abc")
+    eventually(lambda: all(coordinator.views()[name].jobs for name in "abc"))
+    jobs["b"] = [Observed("job-b", "2", "running").as_json()]
+    statuses = world.client(topics.STATUSES)
+    kept = heard(statuses, 1)[0]
+    assert kept.topic == topics.status("a")
+    assert json.loads(kept.payload)["nodes"].keys() == set("abc"), "who comes later hears of all"
+    nodes.tell("b")
+    eventually(lambda: coordinator.views()["b"].jobs["job-b"].version == "2")
+    told_now = [json.loads(message.payload)["nodes"] for message in heard(statuses, 1)]
+    assert any(list(found) == ["b"] for found in told_now), "the others have nothing new"
+
+
+def test_several_without_their_first_tell_and_are_asked_all_the_same(world: World) -> None:
+    coordinator = world.coordinator()
+    first = world.node(site("a"), {"who": lambda body: {"who": "another a"}})
+    all_online(coordinator, "a")
+    several = world.nodes(members(*"ab"))
+    all_online(coordinator, *"ab")
+    eventually(lambda: not several._presences["a"].in_charge())
+    statuses = world.client(topics.status("b"))
+    several.tell("b")
+    heard(statuses, 1)
+    assert coordinator.send("b", "who", {}, SECONDS).result() == {"who": "b"}
+    assert coordinator.send("a", "who", {}, SECONDS).result() == {"who": "another a"}
+    first.close()
+
+
 # ── two of one name ──────────────────────────────────────────────────────────────────────────────
 
 

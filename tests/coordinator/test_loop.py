@@ -127,3 +127,37 @@ def test_the_log_is_written_now_and_then_and_at_the_end(
     kinds = [event["kind"] for event in rig.service.events()]
     assert kinds.count("sent") == kinds.count("done") == 3
     rig.store.close()
+
+
+def test_what_many_nodes_are_asked_at_once_is_one_line_of_the_log(tmp_path: Path) -> None:
+    names = [f"site-{number:02}" for number in range(30)]
+    rig = Rig(tmp_path, FakeControl(*names))
+    rig.packages.add("clean.py", CODE.encode())
+    text = "".join(
+        f"- {{job_name: at-{name}, site: {name}, job_path: clean.py, entry: 'clean:clean',"
+        f" source_topic: in, sink_topic: out}}\n"
+        for name in names
+    )
+    rig.service.put_pipeline("p", f"jobs:\n{text}", "yaml")
+    for _ in range(3):
+        rig.loop.round()
+    rig.loop.stop()
+    events = {event["kind"]: event for event in rig.service.events()}
+    assert len(rig.control.sent) == 30
+    for kind in ("sent", "done"):
+        assert (events[kind]["op"], events[kind]["of"]) == ("install", 30)
+        assert events[kind]["nodes"] == names[: module.MOST_TOLD]
+    rig.store.close()
+
+
+def test_a_job_that_did_not_change_is_wanted_as_it_was(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, FakeControl("north"))
+    rig.packages.add("clean.py", CODE.encode())
+    rig.service.put_pipeline("p", composition(5), "yaml")
+    before = rig.planner.plan().wanted
+    changed = composition(5).replace("limit: 1", "limit: 2", 1)
+    rig.service.put_pipeline("p", changed, "yaml")
+    after = rig.planner.plan().wanted
+    assert [name for name in after if after[name] is not before[name]] == ["job-0"]
+    assert after["job-0"].version != before["job-0"].version
+    rig.store.close()

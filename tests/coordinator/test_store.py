@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from fogline.coordinator import store as store_module
+from fogline.coordinator import stored as stored_module
 from fogline.coordinator.errors import StoreError
 from fogline.coordinator.store import Alias, Entry, Store
 from fogline.model.jobs import Code, Job, Pipeline, Place
@@ -168,3 +169,30 @@ def test_a_killed_coordinator_leaves_a_whole_pipeline(store_url: str) -> None:
         assert stored.pipeline == chain("p", int(stored.text))
         assert len(store.past()) == 300 - int(stored.text)
         store.close()
+
+
+def test_of_a_pipeline_only_what_changed_is_written(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    make = stored_module.job_row
+    monkeypatch.setattr(
+        stored_module, "job_row", lambda job, *rest: (written.append(job.name), make(job, *rest))[1]
+    )
+    store = Store(store_url)
+    jobs = chain("p", 5).jobs
+    store.put(Pipeline("p", jobs), "yaml", "one", 1.0)
+    changed = (*jobs[:2], replace(jobs[2], running=False), *jobs[3:])
+    written.clear()
+    store.put(Pipeline("p", changed), "yaml", "two", 2.0)
+    assert written == ["job-2"]
+    shorter = (changed[0], *changed[2:])
+    store.put(Pipeline("p", shorter), "yaml", "three", 3.0)
+    assert written == ["job-2", "job-2", "job-3", "job-4"], "they have other places now"
+    store.close()
+    again = Store(store_url)
+    found = again.pipeline("p")
+    assert found is not None
+    assert (found.pipeline.jobs, found.text, found.revision) == (shorter, "three", 3)
+    assert again.past() == {"job-1": frozenset()}
+    again.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fogline.deploy.assign import assignments
+from fogline.deploy.assign import Wholes, assignments
 from fogline.model.jobs import Assignment, Code, Job, Pipeline, Place, Route, Steps
 from tests.deploy.kit import SITES, gateway, site, topology
 
@@ -111,3 +111,19 @@ def test_what_jobs_compute_is_told_to_code_that_reads_it() -> None:
     again = Assignment.from_json(told["r"][1].as_json())
     assert again.made == ("t",)
     assert again.run == told["r"][1].run == replace(again, made=()).run
+
+
+def test_the_whole_is_made_once_for_the_same_jobs_and_nodes() -> None:
+    reader = job("r", "a", Place("t", "a"))
+    wholes, one, other = Wholes(), Pipeline("p", (WRITER,)), Pipeline("q", (reader,))
+    made = wholes.of([one, other], SITES)
+    assert made.assignments == assignments([one, other], SITES)
+    assert wholes.of([Pipeline("q", (reader,)), one], SITES) is made
+    for pipelines, nodes in (
+        ([one], SITES),
+        ([one, Pipeline("q", (replace(reader),))], SITES),
+        ([one, Pipeline("other", (reader,))], SITES),
+        ([one, other], topology(site("a", "mqtt://10.0.0.9:1883"))),
+    ):
+        wholes.of([one, other], SITES)
+        assert wholes.of(pipelines, nodes).assignments == assignments(pipelines, nodes)

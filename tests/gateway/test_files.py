@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fogline.gateway.checkpoint import Checkpoint
 from fogline.gateway.files import JobFiles
 from fogline.log import SiteLog
 from fogline.model.sites import bad_log, late_log, out_log
@@ -29,6 +30,11 @@ def on_disk(logs: SiteLog) -> list[str]:
     return logs.topics()
 
 
+def lives_of(files: JobFiles, job: str) -> bool:
+    known = files.checkpoint(job)
+    return known is not None and known.life == f"life of {job}"
+
+
 NAMES = ["j", "a b", "%2F", "ü" * 60, "x" * 120]
 
 
@@ -37,8 +43,7 @@ def files(request: pytest.FixtureRequest, tmp_path: Path, logs: SiteLog) -> JobF
     made = JobFiles(tmp_path, logs)
     for name in NAMES:
         make(made, *of(name))
-        made.checkpoint(name).parent.mkdir(exist_ok=True)
-        made.checkpoint(name).write_text("{}")
+        made.keep(name, Checkpoint(f"life of {name}", 1))
     return made if request.param == "at once" else JobFiles(tmp_path, logs)
 
 
@@ -46,9 +51,11 @@ def files(request: pytest.FixtureRequest, tmp_path: Path, logs: SiteLog) -> JobF
 def test_all_files_of_a_job_go_and_no_other(files: JobFiles, logs: SiteLog, name: str) -> None:
     others = sorted(log for other in NAMES if other != name for log in of(other))
     files.forget(name)
+    again = JobFiles(logs.root.parent, logs)
+    assert again.checkpoint(name) is None
     assert files.topics() == on_disk(logs) == others
-    assert not files.checkpoint(name).exists()
-    assert all(files.checkpoint(other).exists() for other in NAMES if other != name)
+    assert files.checkpoint(name) is None
+    assert all(lives_of(f, other) for f in (files, again) for other in NAMES if other != name)
     assert not any(files.has(log) for log in of(name))
 
 
@@ -74,3 +81,15 @@ def test_a_log_that_was_removed_is_made_again(tmp_path: Path, logs: SiteLog) -> 
         files.forget("j")
         assert not files.has(out_log("j"))
     assert on_disk(logs) == []
+
+
+def test_the_disk_is_not_asked_for_a_job_without_files(
+    tmp_path: Path, logs: SiteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = JobFiles(tmp_path, logs)
+    asked: list[str] = []
+    for name in ("open", "unlink", "read_text"):
+        monkeypatch.setattr(Path, name, lambda path, *_, **__: asked.append(str(path)))
+    assert files.checkpoint("nobody") is None
+    files.forget("nobody")
+    assert asked == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fogline.gateway import job as job_module
 from fogline.gateway.files import JobFiles
 from fogline.gateway.inputs import Input
 from fogline.gateway.job import Job
@@ -292,3 +294,21 @@ def test_rejects_are_kept_as_at_a_site(bench: Bench) -> None:
     assert late[0]["reason"] == "its window was told already"
     assert {r["topic"] for r in bad + late} == {"d/1"}
     assert bench.job.said
+
+
+def test_a_job_that_has_seen_nothing_has_made_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Assignment] = []
+    make = job_module.make_chain
+    monkeypatch.setattr(
+        job_module, "make_chain", lambda given, *rest: (made.append(given), make(given, *rest))[1]
+    )
+    bench.told = replace(bench.told, counts=(7, 6, 5, 4, 3))
+    job = bench.open()
+    assert not job.step()
+    assert (job.observed().records_in, job.counts) == (7, (7, 6, 5, 4, 3))
+    assert made == []
+    bench.send([{"x": 1, "k": "a", "time": BASE}])
+    assert job.step()
+    assert (job.observed().records_in, len(made)) == (8, 1)

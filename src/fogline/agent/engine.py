@@ -11,7 +11,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ from fogline.model.jobs import Assignment
 _TICK_SECONDS = 1.0
 _TICK_SHARE = 5
 """A tick takes about one in so many parts of the time, however many jobs there are."""
+_TICK_PARTS = 10
+"""Looking after many jobs is done bit by bit, so many of which fit between two ticks."""
 _LONGEST_WAIT = 3.0
 _STARTING_EACH, _STARTING_LONGEST = 0.01, 0.1
 """How often jobs that start are looked at besides, by their number: somebody waits for them."""
@@ -48,8 +50,13 @@ class Engine:
         self._writers: dict[str, LogWriter] = {}
         self._writing = threading.Lock()
         self._jobs: dict[str, EngineJob] = {}
+        self._written: dict[str, str] = {}
+        """How each was last wanted, to see quickly whether that is different."""
         self._due = 0.0
         """When all jobs are to be looked after again."""
+        self._left: list[str] = []
+        """Those who are still to be looked after this time."""
+        self._took = self._told = 0.0
         self._waited_for: list[EngineJob] = []
         self._waited_since = 0.0
 
@@ -72,7 +79,7 @@ class Engine:
             while not parent.gone.is_set():
                 if (config := parent.changed()) is not None:
                     self._reconcile(config, place)
-                parent.wait(self._turn(parent.gone))
+                parent.wait(self._turn(parent.news))
             for job in self._jobs.values():
                 job.stop()
             spark.stop()
@@ -87,25 +94,49 @@ class Engine:
         wanted = {item["assignment"]["job"]: item for item in config["jobs"]}
         for name in [n for n in self._jobs if n not in wanted]:
             self._jobs.pop(name).stop()
+            self._written.pop(name, None)
         for name, item in wanted.items():
+            written = repr(item)
+            if name in self._jobs and self._written.get(name) == written:
+                continue
             assignment, package = Assignment.from_json(item["assignment"]), item["package"]
             if name in self._jobs:
                 self._jobs[name].assign(assignment, package)
             else:
                 self._jobs[name] = EngineJob(place, assignment, package)
+            self._written[name] = written
         self._let_go()
         self._tell()
 
-    def _turn(self, gone: threading.Event) -> float:
+    def _turn(self, news: threading.Event) -> float:
         """Looks after the jobs that start and, when it is time, the others; returns how long there
-        is nothing to do."""
-        self._tick(self._starting(), gone)
-        if time.monotonic() >= self._due:
-            took = self._tick(self._jobs.values(), gone)
+        is nothing to do. `news`: somebody wants something more urgent."""
+        for job in self._starting():
+            self._look_after(job)
+            if news.is_set():
+                return 0.0
+        if time.monotonic() >= self._due and self._round_is_over(news):
             self._tell()
-            pause = min(max(_TICK_SECONDS, took * _TICK_SHARE), _LONGEST_WAIT)
+            pause = min(max(_TICK_SECONDS, self._took * _TICK_SHARE), _LONGEST_WAIT)
             self._due = time.monotonic() + pause
+        if self._left:
+            return 0.0
         return min(max(self._due - time.monotonic(), 0.0), self._next_look())
+
+    def _round_is_over(self, news: threading.Event) -> bool:
+        """Looks after all jobs, as many as there is time for: who is waited for comes between, so
+        that it does not matter how many others there are."""
+        if not self._left:
+            self._left, self._took = list(reversed(self._jobs)), 0.0
+        begun = time.monotonic()
+        while self._left:
+            job = self._jobs.get(self._left.pop())
+            if job is not None:
+                self._look_after(job)
+            if news.is_set() or time.monotonic() - begun > _TICK_SECONDS / _TICK_PARTS:
+                break
+        self._took += time.monotonic() - begun
+        return not self._left
 
     def _next_look(self) -> float:
         """At jobs that start: soon, the longer they take the later."""
@@ -120,17 +151,11 @@ class Engine:
     def _starting(self) -> list[EngineJob]:
         return [job for job in self._jobs.values() if job.status.state == _STARTING]
 
-    def _tick(self, jobs: Iterable[EngineJob], gone: threading.Event) -> float:
-        """Looks after these jobs; returns how long that took."""
-        begun = time.monotonic()
-        for job in jobs:
-            before = job.status.state
-            job.tick()
-            if gone.is_set():
-                break
-            if job.status.state != before or time.monotonic() - begun > _TICK_SECONDS:
-                self._tell()  # somebody waits for it, or all of them take a while
-        return time.monotonic() - begun
+    def _look_after(self, job: EngineJob) -> None:
+        before = job.status.state
+        job.tick()
+        if job.status.state != before or time.monotonic() - self._told > _TICK_SECONDS:
+            self._tell()  # somebody waits for it, or all of them take a while
 
     def _tell(self) -> None:
         statuses = [job.status for job in self._jobs.values()]
@@ -141,6 +166,7 @@ class Engine:
             for job in self._jobs.values()
         ]
         tell({"state": state, "revision": self._config["revision"], "jobs": jobs})
+        self._told = time.monotonic()
 
     def _append(
         self, log: str, source: int, epoch: int, records: Sequence[tuple[str, bytes]]

@@ -18,9 +18,10 @@ from fogline.control.payload import (
     write_object,
 )
 from fogline.errors import DataError
-from fogline.model.nodes import GONE, ONLINE, Link, Node, Observed
+from fogline.model.nodes import GONE, ONLINE, Link, Node, Observed, is_name
 
 LONGEST_INSTANCE = 64
+NODES = "nodes"
 _TEXTS = ("job", "version", "state", "problem")
 _COUNTS = ("records_in", "records_out", "bad", "late", "lag_bytes")
 
@@ -36,6 +37,8 @@ class Birth:
     """Gone by its own word; a last will never says so."""
     everybody: bool = False
     """Gone, and so are all nodes of its instance: the last will of several."""
+    through: str = ""
+    """The node on whose topics it is asked and tells how it is; empty: its own."""
 
     def __post_init__(self) -> None:
         if self.state not in (ONLINE, GONE):
@@ -45,8 +48,8 @@ class Birth:
 
     def encode(self) -> bytes:
         told = {"state": self.state, "instance": self.instance, "node": self.node.as_json()}
-        marks = {"clean": self.clean, "everybody": self.everybody}
-        return write_object(told | {name: True for name, is_so in marks.items() if is_so})
+        more = {"clean": self.clean, "everybody": self.everybody, "through": self.through}
+        return write_object(told | {name: value for name, value in more.items() if value})
 
     @classmethod
     def decode(cls, payload: bytes, name: str) -> Birth:
@@ -60,7 +63,10 @@ class Birth:
         if node.name != name:
             raise DataError(f"node {node.name} announces itself as {name}")
         clean = state == GONE and data.get("clean") is True
-        return cls(state, instance, node, clean, data.get("everybody") is True)
+        through = text_of(data, "through", LONGEST_INSTANCE * 2, default="")
+        if through and not is_name(through):
+            raise DataError(f"node {name} cannot be reached through {through[:80]!r}")
+        return cls(state, instance, node, clean, data.get("everybody") is True, through)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +81,18 @@ class Status:
     """Whether all its parts run; None where it does not tell."""
 
     @classmethod
-    def decode(cls, payload: bytes) -> Status:
+    def decode_all(cls, payload: bytes, name: str) -> dict[str, Status]:
+        """Of a message on the topic of node `name`: its own, or those of several, by their
+        names."""
         data = read_object(payload)
+        if NODES not in data:
+            return {name: cls._of(data)}
+        common = {"at": data.get("at"), "instance": data.get("instance")}
+        nodes = object_of(data, NODES)
+        return {node: cls._of(object_of(nodes, node) | common) for node in nodes}
+
+    @classmethod
+    def _of(cls, data: dict[str, Any]) -> Status:
         jobs = [_observed(item) for item in list_of(data, "jobs")]
         links = object_of(data, "links")
         healthy = data.get("healthy")
@@ -92,6 +108,13 @@ class Status:
 def status_payload(at: float, instance: str, told: Mapping[str, Any]) -> dict[str, Any]:
     """A node's own words, with what every status has."""
     return {"jobs": [], "links": {}, **told, "at": at, "instance": instance}
+
+
+def statuses_payload(
+    at: float, instance: str, told: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The words of several nodes."""
+    return {"at": at, "instance": instance, NODES: {name: dict(of) for name, of in told.items()}}
 
 
 def _observed(data: Any) -> Observed:

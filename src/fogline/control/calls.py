@@ -8,9 +8,10 @@ while the broker is away is sent when it is back, if that is still in time.
 from __future__ import annotations
 
 import heapq
+import itertools
+import secrets
 import threading
 import time
-import uuid
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 
 from fogline.broker import Message
 from fogline.control.connection import Connection
-from fogline.control.envelope import Answer, Request
+from fogline.control.envelope import REQUESTS, Answer, Request, joined
 from fogline.control.errors import ControlError, NoAnswerError
 from fogline.errors import DataError, FoglineError
 
@@ -28,18 +29,19 @@ LONGEST_WAIT = 3600.0
 
 
 class Ask(NamedTuple):
-    """What is asked, and on which topic."""
+    """What is asked, and on which topic; of which node, where that is not the topic's own."""
 
     topic: str
     op: str
     body: Mapping[str, Any]
+    node: str = ""
 
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    what: str
     timeout: float
-    message: Message
+    ask: Ask
+    payload: bytes
     future: Future[Body]
     due: float = field(init=False)
 
@@ -62,6 +64,8 @@ class Calls:
         self._changed = threading.Condition()
         self._closed = False
         self._thread: threading.Thread | None = None
+        self._ours, self._numbers = secrets.token_hex(8), itertools.count(1)
+        """Ids of requests: a name that nobody else has, and numbers."""
 
     def send(self, topic: str, op: str, body: Mapping[str, Any], timeout: float) -> Future[Body]:
         """Never waits long. What cannot be sent fails the future, nothing is raised."""
@@ -106,11 +110,11 @@ class Calls:
     def _add(self, ask: Ask, timeout: float) -> Future[Body]:
         future: Future[Body] = Future()
         future.set_running_or_notify_cancel()
-        id = uuid.uuid4().hex
+        id = f"{self._ours}-{next(self._numbers)}"
+        deadline = time.time() + timeout
         try:
-            request = Request(id, ask.op, ask.body, time.time() + timeout, self._answers)
-            message = Message(ask.topic, request.encode())
-            self._keep(id, _Call(f"{ask.op!r} on {ask.topic}", timeout, message, future))
+            request = Request(id, ask.op, ask.body, deadline, self._answers, ask.node)
+            self._keep(id, _Call(timeout, ask, request.encode(), future))
         except FoglineError as error:
             future.set_exception(_as_control_error(error))
         return future
@@ -135,7 +139,7 @@ class Calls:
         if not calls:
             return
         try:
-            self._connection.publish(*(call.message for call in calls.values()))
+            self._connection.publish(*_messages(calls.values()))
         except FoglineError as error:
             for id in calls:
                 self._fail(id, _as_control_error(error))
@@ -179,7 +183,21 @@ class Calls:
     def _no_answer(self, call: _Call) -> NoAnswerError:
         why = self._connection.problem
         hint = f"the control broker is away: {why}" if why else "is the other side running?"
-        return NoAnswerError(f"no answer to {call.what} within {call.timeout:g} s", hint)
+        what = f"{call.ask.op!r} on {call.ask.topic}"
+        what += f" for {call.ask.node}" if call.ask.node else ""
+        return NoAnswerError(f"no answer to {what} within {call.timeout:g} s", hint)
+
+
+def _messages(calls: Iterable[_Call]) -> Iterable[Message]:
+    """Requests to nodes that share a topic go together."""
+    shared: dict[str, list[bytes]] = {}
+    for call in calls:
+        if call.ask.node:
+            shared.setdefault(call.ask.topic, []).append(call.payload)
+        else:
+            yield Message(call.ask.topic, call.payload)
+    for topic, payloads in shared.items():
+        yield from (Message(topic, payload) for payload in joined(payloads, REQUESTS))
 
 
 def _as_control_error(error: FoglineError) -> ControlError:

@@ -92,9 +92,14 @@ class ControlClient:
     def send_all(self, asks: Sequence[NodeAsk], timeout: float) -> list[Future[Body]]:
         """Like `send` for each of them, but on their way all at once."""
         wrong = {node for node, _, _ in asks if not is_name(node)}
-        good = [Ask(topics.do(node), op, body) for node, op, body in asks if node not in wrong]
+        with self._lock:
+            good = [self._ask(*ask) for ask in asks if ask[0] not in wrong]
         sent = iter(self._peer.ask_all(good, timeout))
         return [_no_node(node) if node in wrong else next(sent) for node, _, _ in asks]
+
+    def _ask(self, node: str, op: str, body: Mapping[str, Any]) -> Ask:
+        through = self._registry.through(node)
+        return Ask(topics.do(through or node), op, body, node if through else "")
 
     def forget(self, name: str) -> None:
         """Clears what the broker keeps of a node. One that is there announces itself again.

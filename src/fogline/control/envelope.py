@@ -24,7 +24,8 @@ from fogline.errors import DataError
 LONGEST_NAME = 200
 LONGEST_TEXT = 100_000
 MOST_JOINED_BYTES = 64 << 10
-"""Of answers in one message."""
+"""Of requests or answers in one message."""
+REQUESTS, ANSWERS = "requests", "answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Request:
     deadline: float
     """Seconds since the epoch."""
     answer: str
+    node: str = ""
+    """For whom it is, where it goes through the topic of another node."""
 
     def __post_init__(self) -> None:
         if not self.id or not self.op:
@@ -48,25 +51,34 @@ class Request:
 
     def encode(self) -> bytes:
         """Raises `DataError` when the body is no JSON, or too large."""
-        return write_object(
-            {
-                "id": self.id,
-                "op": self.op,
-                "body": dict(self.body),
-                "deadline": self.deadline,
-                "answer": self.answer,
-            }
-        )
+        told = {
+            "id": self.id,
+            "op": self.op,
+            "body": dict(self.body),
+            "deadline": self.deadline,
+            "answer": self.answer,
+        }
+        return write_object(told | ({"node": self.node} if self.node else {}))
 
     @classmethod
     def decode(cls, payload: bytes) -> Request:
+        return cls._of(read_object(payload))
+
+    @classmethod
+    def decode_all(cls, payload: bytes) -> list[Request]:
+        """Of a message with one request, or with several that were `joined`."""
         data = read_object(payload)
+        return [cls._of(_object(item)) for item in list_of(data, REQUESTS, [data])]
+
+    @classmethod
+    def _of(cls, data: dict[str, Any]) -> Request:
         return cls(
             id=text_of(data, "id", LONGEST_NAME),
             op=text_of(data, "op", LONGEST_NAME),
             body=object_of(data, "body"),
             deadline=number_of(data, "deadline"),
             answer=text_of(data, "answer", LONGEST_NAME),
+            node=text_of(data, "node", LONGEST_NAME, default=""),
         )
 
 
@@ -104,7 +116,7 @@ class Answer:
     def decode_all(cls, payload: bytes) -> list[Answer]:
         """Of a message with one answer, or with several that were `joined`."""
         data = read_object(payload)
-        return [cls._of(_object(item)) for item in list_of(data, "answers", [data])]
+        return [cls._of(_object(item)) for item in list_of(data, ANSWERS, [data])]
 
     @classmethod
     def _of(cls, data: dict[str, Any]) -> Answer:
@@ -117,21 +129,23 @@ class Answer:
         return cls(id, False, {}, error, text_of(data, "hint", LONGEST_TEXT, default=""))
 
 
-def joined(answers: Iterable[bytes]) -> list[bytes]:
-    """Payloads of answers to one asker in few messages: each costs more than what is in it."""
-    groups: list[list[bytes]] = [[]]
-    for payload in answers:
-        if groups[-1] and sum(map(len, groups[-1])) + len(payload) > MOST_JOINED_BYTES:
+def joined(payloads: Iterable[bytes], kind: str = ANSWERS) -> list[bytes]:
+    """What is for one receiver in few messages: each costs more than what is in it."""
+    groups: list[list[bytes]] = []
+    room = 0
+    for payload in payloads:
+        if len(payload) > room:
             groups.append([])
+            room = MOST_JOINED_BYTES
         groups[-1].append(payload)
+        room -= len(payload)
     return [
-        group[0] if len(group) == 1 else b'{"answers":[' + b",".join(group) + b"]}"
+        group[0] if len(group) == 1 else b'{"%s":[%s]}' % (kind.encode(), b",".join(group))
         for group in groups
-        if group
     ]
 
 
 def _object(item: Any) -> dict[str, Any]:
     if not isinstance(item, dict):
-        raise DataError("an answer is a JSON object")
+        raise DataError("a request or an answer is a JSON object")
     return item

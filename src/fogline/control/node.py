@@ -7,6 +7,7 @@ that of several nodes is about all of them.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
@@ -17,8 +18,8 @@ from fogline.control.announcements import Birth
 from fogline.control.calls import Body
 from fogline.control.connection import ControlOptions, Hooks
 from fogline.control.peer import Asked, Peer
-from fogline.control.presence import Member, Presence
-from fogline.control.rhythm import Rhythm
+from fogline.control.presence import Member, Presence, status_messages
+from fogline.control.rhythm import Beat, Rhythm
 from fogline.control.rivals import new_instance
 from fogline.control.worker import Operation, Operations
 from fogline.errors import DataError
@@ -45,12 +46,16 @@ class ControlledNodes:
         options = options or ControlOptions()
         self.instance = new_instance()
         self._closing = threading.Event()
-        made = [Presence(member, self.instance, options, self._tell) for member in members]
+        self._through = members[0].describe().name if len(members) > 1 else ""
+        made = [Presence(one, self.instance, options, self._through) for one in members]
         self._presences = {presence.name: presence for presence in made}
-        self._untold: list[Message] = []
+        self._changed: set[str] = set()
+        """Nodes whose status is to be told at once."""
         self._trouble = ""
-        beats = (beat for one in made for beat in (one.birth, one.news))
-        self._rhythm = Rhythm(*beats, after=self._publish)
+        self._regular = Beat(self._look_at_all, options.status_seconds)
+        self._urgent = Beat(self._look_at_changed, math.inf, due=math.inf)
+        births = (one.birth for one in made)
+        self._rhythm = Rhythm(self._regular, self._urgent, *births, after=self._publish)
         self._peer = Peer(
             url,
             options.for_broker(f"fog{self.instance}", made[0].will(everybody=len(made) > 1)),
@@ -82,7 +87,8 @@ class ControlledNodes:
     def tell(self, *names: str) -> None:
         """The status of these nodes is different: it is told at once. Calls in quick succession
         count as one."""
-        self._rhythm.hurry(*(self._presences[name].news for name in names))
+        self._changed.update(names)
+        self._rhythm.hurry(self._urgent)
 
     def announce(self) -> None:
         """What describes the nodes is different: their births are told anew, at once."""
@@ -104,14 +110,33 @@ class ControlledNodes:
         self.close()
 
     def _announce(self, *presences: Presence) -> None:
-        self._rhythm.hurry(*(beat for one in presences for beat in (one.birth, one.news)))
+        self._changed.update(one.name for one in presences)
+        self._rhythm.hurry(self._urgent, *(one.birth for one in presences))
 
-    def _tell(self, message: Message) -> None:
-        self._untold.append(message)
+    def _look_at_all(self) -> None:
+        self._changed.clear()
+        for one in self._presences.values():
+            one.news.perform()
+
+    def _look_at_changed(self) -> None:
+        while self._changed:
+            self._presences[self._changed.pop()].news.perform()
+
+    def _untold(self) -> list[Message]:
+        """What the nodes have to tell. Their statuses go together, unless the one on whose topic
+        that would be has to keep quiet."""
+        found = {name: one.untold() for name, one in self._presences.items()}
+        births = [birth for birth, _ in found.values() if birth is not None]
+        statuses = {name: status for name, (_, status) in found.items() if status is not None}
+        through = self._through
+        if not statuses or (through and not self._presences[through].in_charge()):
+            through = ""
+        everybody = len(statuses) == len(found)
+        return births + status_messages(self.instance, statuses, through, everybody)
 
     def _publish(self) -> None:
         """What all nodes had to tell at a time, at once."""
-        messages, self._untold = self._untold, []
+        messages = self._untold()
         if messages and self.connected and not self._closing.is_set():
             try:
                 self._peer.publish(*messages)

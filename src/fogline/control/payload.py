@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from fogline.errors import DataError
 
 LARGEST = 8 << 20
+_ENCODE = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 def read_object(payload: bytes) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def read_object(payload: bytes) -> dict[str, Any]:
 def write_object(content: dict[str, Any]) -> bytes:
     """Raises `DataError` when it cannot be written, or nobody would read it."""
     try:
-        payload = json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+        payload = _ENCODE(content).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"a control message that JSON cannot hold: {error}") from error
     if len(payload) > LARGEST:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fogline.broker import BrokerError, Message, Options, Ticket
@@ -13,6 +14,7 @@ from fogline.control import topics
 from fogline.control.calls import Ask, Body, Calls
 from fogline.control.connection import CLOSE_SECONDS, Connection, Hooks
 from fogline.control.worker import Operations, Worker
+from fogline.model.nodes import is_name
 
 
 def _always() -> bool:
@@ -99,5 +101,10 @@ class Peer:
         asked = self._asked.get(message.topic)
         if asked is None:
             self._hooks.received(message)
-        elif asked.listens():
-            self._worker.take(message.payload, asked.operations)
+        else:
+            self._worker.take(message.payload, partial(self._operations, asked))
+
+    def _operations(self, asked: Asked, node: str) -> Operations | None:
+        """Of whom a request is for: the topic's own, or a node that it names."""
+        found = self._asked.get(topics.do(node)) if is_name(node) else None if node else asked
+        return found.operations if found is not None and found.listens() else None

@@ -8,13 +8,13 @@ was repaired before the broker noticed. So a node listens to its own birth topic
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fogline.broker import Message
 from fogline.control import topics
-from fogline.control.announcements import Birth, status_payload
+from fogline.control.announcements import Birth, status_payload, statuses_payload
 from fogline.control.connection import ControlOptions
 from fogline.control.payload import write_object
 from fogline.control.rhythm import Beat
@@ -41,20 +41,22 @@ class Member:
 
 
 class Presence:
-    """`birth` and `news` are to be beaten by somebody; `tell` publishes a message, or does not
-    while there is nobody to tell."""
+    """`birth` and `news` are to be beaten by somebody, who takes with `untold` what is to be
+    published. `through`: the node on whose topics it is asked, where that is not its own."""
 
     def __init__(
         self,
         member: Member,
         instance: str,
         options: ControlOptions,
-        tell: Callable[[Message], None],
+        through: str = "",
     ) -> None:
         self._describe, self._status = member.describe, member.status
         self._instance = instance
-        self._tell = tell
+        self._through = through
         self._node = member.describe()
+        self._said: Message | None = None
+        self._told: dict[str, Any] | None = None
         self._rivals = Rivals(self.name, instance, LEASE_BIRTHS * options.birth_seconds)
         self.birth = Beat(self._tell_birth, options.birth_seconds)
         self.news = Beat(self._tell_status, options.status_seconds)
@@ -71,11 +73,17 @@ class Presence:
         return not self._rivals.yields(time.monotonic())
 
     def farewell(self) -> Message:
-        return self._said(Birth(GONE, self._instance, self._node, clean=True))
+        return self._message(Birth(GONE, self._instance, self._node, clean=True))
 
     def will(self, everybody: bool) -> Message:
         """That it is gone; with `everybody`, and all others of its instance too."""
-        return self._said(Birth(GONE, self._instance, self._node, everybody=everybody))
+        return self._message(Birth(GONE, self._instance, self._node, everybody=everybody))
+
+    def untold(self) -> tuple[Message | None, dict[str, Any] | None]:
+        """Its birth and its status, if they were found out since the last time."""
+        said, told, self._said, self._told = self._said, self._told, None, None
+        # Once more: what is told may have taken a while to find out.
+        return (said, told) if self.in_charge() else (None, None)
 
     def full_status(self) -> dict[str, Any]:
         return status_payload(time.time(), self._instance, self._status())
@@ -97,19 +105,32 @@ class Presence:
         if described.name != self.name:
             raise DataError(f"node {self.name} cannot change its name to {described.name}")
         self._node = described
-        self._tell_if_in_charge(self._said(Birth(ONLINE, self._instance, described)))
+        birth = Birth(ONLINE, self._instance, described, through=self._through)
+        self._said = self._message(birth)
 
     def _tell_status(self) -> None:
         if self.in_charge():
-            payload = write_object(self.full_status())
-            # The next one comes soon: nobody needs to confirm it.
-            told = Message(topics.status(self.name), payload, qos=0, retain=True)
-            self._tell_if_in_charge(told)
+            self._told = self._status()
 
-    def _tell_if_in_charge(self, message: Message) -> None:
-        # Once more: what is told may have taken a while to find out.
-        if self.in_charge():
-            self._tell(message)
-
-    def _said(self, birth: Birth) -> Message:
+    def _message(self, birth: Birth) -> Message:
         return Message(topics.birth(self.name), birth.encode(), retain=True)
+
+
+def status_messages(
+    instance: str, told: Mapping[str, Mapping[str, Any]], through: str, everybody: bool
+) -> list[Message]:
+    """The statuses of these nodes, those of several on the topic of one. What is not of everybody
+    there is not retained: somebody who comes later hears of all."""
+    now = time.time()
+    if through:
+        payload = write_object(statuses_payload(now, instance, told))
+        return [_status_message(through, payload, retain=everybody)]
+    return [
+        _status_message(name, write_object(status_payload(now, instance, of)), retain=True)
+        for name, of in told.items()
+    ]
+
+
+def _status_message(node: str, payload: bytes, retain: bool) -> Message:
+    # The next one comes soon: nobody needs to confirm it.
+    return Message(topics.status(node), payload, qos=0, retain=retain)

@@ -25,6 +25,8 @@ class _Known:
     """When it last told how it is, or came online."""
     ended: float | None = None
     """When another node of its instance said that all of them are gone."""
+    view: NodeView | None = None
+    """As it was last seen, until it tells something new."""
 
     def silent(self, now: float) -> bool:
         return self.state_told == ONLINE and now - self.heard >= SILENT_SECONDS
@@ -70,13 +72,21 @@ class Registry:
     def note_status(self, name: str, payload: bytes, now: float) -> bool:
         """Whether views are different now, apart from `told`."""
         if not payload:
+            if name in self._nodes:
+                self._nodes[name].view = None
             return self._statuses.pop(name, None) is not None
         try:
-            status = Status.decode(payload)
+            statuses = Status.decode_all(payload, name)
         except DataError:
             self.bad += 1
             return False
-        return self._take_status(name, status, now)
+        news = [self._take_status(of, status, now) for of, status in statuses.items()]
+        return any(news)
+
+    def through(self, name: str) -> str:
+        """The node on whose topics it is asked; empty: its own."""
+        known = self._nodes.get(name)
+        return known.birth.through if known else ""
 
     def forget(self, name: str, now: float) -> bool:
         """Whether the node was known; it is again when it announces itself."""
@@ -87,7 +97,12 @@ class Registry:
         return known is not None
 
     def views(self, now: float) -> dict[str, NodeView]:
-        return {name: self._view(name, known, now) for name, known in self._nodes.items()}
+        """What has not changed is the same object as the last time."""
+        for name, known in self._nodes.items():
+            state = known.state(now)
+            if known.view is None or known.view.state != state:
+                known.view = self._view(name, known, now)
+        return {name: known.view for name, known in self._nodes.items() if known.view is not None}
 
     def states(self, now: float) -> dict[str, str]:
         return {name: known.state(now) for name, known in self._nodes.items()}
@@ -106,7 +121,8 @@ class Registry:
         known.told = now
         if other or birth.state != before.state:
             known.since = known.heard = now
-        known.birth = birth
+        known.birth = before if birth == before else birth
+        known.view = None
         self._note_end(birth, now)
         return birth != before
 
@@ -123,13 +139,15 @@ class Registry:
             ended = self._ends.get(known.birth.instance)
             if known.ended is not None and ended is None:
                 known.since = known.heard = now
-            known.ended = ended
+            if known.ended != ended:
+                known.ended, known.view = ended, None
 
     def _take_status(self, name: str, status: Status, now: float) -> bool:
         known, before = self._nodes.get(name), self._statuses.get(name)
         if known is None:
             self._statuses[name] = status
             return False
+        known.view = None
         instance = known.birth.instance
         if status.instance != instance:
             if before is None or before.instance != instance:

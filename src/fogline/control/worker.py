@@ -65,7 +65,10 @@ class Worker:
         """Messages that are no requests."""
         self._publish = publish
         self._settle = settle
-        self._waiting: queue.Queue[_Task | None] = queue.Queue()
+        self._waiting: queue.Queue[list[_Task] | None] = queue.Queue()
+        """Those that came together; they are carried out together too."""
+        self._taken = self._begun = 0
+        """How many tasks ever were; each number is changed by one thread only."""
         self._answers = Answers()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="control requests", daemon=True)
@@ -73,16 +76,24 @@ class Worker:
     def start(self) -> None:
         self._thread.start()
 
-    def take(self, payload: bytes, operations: Operations) -> None:
-        """Never waits. `operations` are those of whom the request is for."""
+    def take(self, payload: bytes, operations_of: Callable[[str], Operations | None]) -> None:
+        """Never waits. `operations_of` tells what the node can do that a request names, which may
+        be none; None: the request is left to others."""
         try:
-            request = Request.decode(payload)
+            requests = Request.decode_all(payload)
         except DataError:
             self.bad += 1
             return
-        if self._waiting.qsize() < MOST_WAITING:
-            self._waiting.put(_Task(request, operations))
+        found = ((request, operations_of(request.node)) for request in requests)
+        tasks = [_Task(request, known) for request, known in found if known is not None]
+        if tasks and self._taken - self._begun < MOST_WAITING:
+            self._taken += len(tasks)
+            self._waiting.put(tasks)
         else:
+            self._refuse(tasks)
+
+    def _refuse(self, tasks: Iterable[_Task]) -> None:
+        for request in (task.request for task in tasks):
             busy = Answer.failed(request.id, f"{MOST_WAITING} requests wait already", "try later")
             self._send(Message(request.answer, busy.encode()))
 
@@ -94,22 +105,25 @@ class Worker:
             self._thread.join(STOP_SECONDS)
 
     def _run(self) -> None:
-        while (task := self._waiting.get()) is not None and not self._stopping.is_set():
-            tasks = [task, *self._those_behind()]
+        while (first := self._waiting.get()) is not None and not self._stopping.is_set():
+            tasks = self._with_those_behind(first)
+            self._begun += len(tasks)
             payloads = self._payloads(tasks)
             self._send(*_messages(tasks, payloads))
 
-    def _those_behind(self) -> Iterable[_Task]:
+    def _with_those_behind(self, first: list[_Task]) -> list[_Task]:
         """What waits besides and can be settled with the first."""
-        for _ in range(MOST_TOGETHER - 1 if self._settle else 0):
+        tasks = list(first)
+        while self._settle and len(tasks) < MOST_TOGETHER:
             try:
-                task = self._waiting.get_nowait()
+                more = self._waiting.get_nowait()
             except queue.Empty:
-                return
-            if task is None:
+                break
+            if more is None:
                 self._waiting.put(None)
-                return
-            yield task
+                break
+            tasks += more
+        return tasks
 
     def _payloads(self, tasks: Iterable[_Task]) -> dict[_Key, bytes]:
         """The answers to all of them; a request that comes again gets the one that is known."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from fogline import settings
 from fogline.coordinator.ports import INSIGHTS, PLAN, UPDATE, Action, Compiled, World
+from fogline.deploy.assign import Wholes
 from fogline.deploy.composition import read_composition
 from fogline.deploy.deployment_plan import read_deployment_plan
 from fogline.deploy.insights import deploy_query
@@ -18,14 +19,18 @@ from fogline.deploy.topology import Topology
 from fogline.deploy.whole import check_whole
 from fogline.deploy.written import DEPLOY, Composition
 from fogline.errors import DataError
-from fogline.gateway.checks import read_assignments, steps_problem
+from fogline.gateway.checks import problems_of, steps_problem
 from fogline.model.jobs import Assignment, Code, Job, Pipeline, Query, Scalar, Steps
 from fogline.model.nodes import is_name
 from fogline.plan.user_functions import UserFunctions
 
 
 class DeployCompiler:
-    """Compositions, deployment plans and query files."""
+    """Compositions, deployment plans and query files. `wholes` may be shared with who asks for the
+    same ones afterwards."""
+
+    def __init__(self, wholes: Wholes | None = None) -> None:
+        self._wholes = wholes or Wholes()
 
     def compile(self, name: str, text: str, format: str, world: World) -> Compiled:
         if format == INSIGHTS:
@@ -66,7 +71,8 @@ class DeployCompiler:
     def check_whole(
         self, new: Pipeline, others: Iterable[Pipeline], world: World, where: Where
     ) -> None:
-        check_whole(new, others, Topology.of(world.views.values()), _check_gateway, where)
+        topology = Topology.of(world.views.values())
+        check_whole(new, others, topology, _check_gateway, where, self._wholes)
 
 
 def _resolved(composition: Composition, name: str, world: World) -> Compiled:
@@ -109,8 +115,4 @@ def _check_steps(
 
 def _check_gateway(assignment: Assignment) -> str | None:
     """What a gateway would say to a job."""
-    try:
-        read_assignments([assignment.as_json()])
-    except DataError as error:
-        return error.message.removeprefix(f"job {assignment.job!r:.80}: ")
-    return None
+    return "; ".join(problems_of(assignment)) or None

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 
 from fogline.deploy.flow import Flow
-from fogline.deploy.order import downstream_first
-from fogline.model.jobs import Job
+from fogline.deploy.order import waves_of
 
 
-def upstream_of(jobs: Sequence[Job]) -> dict[str, frozenset[str]]:
+def upstream_of(flow: Flow) -> dict[str, frozenset[str]]:
     """For every job the jobs that write what it reads.
 
     Pipelines may feed one another in a circle; there no order is right, and the edges that would
     close it are left out.
     """
-    flow = Flow.of(jobs)
-    waves = downstream_first(jobs)
-    wave = {name: number for number, names in enumerate(waves) for name in names}
+    wave = {name: number for number, names in enumerate(waves_of(flow)) for name in names}
     found: dict[str, set[str]] = defaultdict(set)
     for key, writers in flow.writers.items():
         for reader in flow.read_by(key):
             found[reader].update(name for name in writers if wave[name] > wave[reader])
-    return {job.name: frozenset(found[job.name]) for job in jobs}
+    return {name: frozenset(found.get(name, ())) for name in flow.written}

@@ -6,7 +6,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -38,6 +38,9 @@ meanwhile is taken together. When all that was asked is answered, it goes on at 
 
 LOG_SECONDS = 0.25
 """What happened is written down no more often: the store waits for the disk each time."""
+
+MOST_TOLD = 20
+"""Nodes and jobs in a line of the event log."""
 
 _say = logging.getLogger(__name__)
 
@@ -180,19 +183,23 @@ class Loop:
 
     def _take_answers(self) -> None:
         self._asked.look()
-        came = []
+        came: list[tuple[Answer, Command]] = []
         while not self._answers.empty():
-            answer, command = self._answers.get()
-            came.append(answer)
-            self._record(answer)
-            self._note(answer.at, answer.outcome, _about(command) | _problem(answer.problem))
-        self.memory = absorb(self.memory, *came)
+            came.append(self._answers.get())
+            self._record(came[-1][0])
+        self.memory = absorb(self.memory, *(answer for answer, _ in came))
+        alike: dict[tuple[str, str], list[tuple[Answer, Command]]] = {}
+        for answer, command in came:
+            alike.setdefault((answer.outcome, answer.problem), []).append((answer, command))
+        for (outcome, problem), group in alike.items():
+            for body in _about(command for _, command in group):
+                self._note(group[-1][0].at, outcome, body | _problem(problem))
 
     def _send(self, commands: Sequence[Command]) -> None:
         if not commands:
             return
-        for command in commands:
-            self._note(self._clock(), "sent", _about(command))
+        for body in _about(commands):
+            self._note(self._clock(), "sent", body)
         self._asked.add(len(commands))
         try:
             asks = [(command.node, command.op, command.body()) for command in commands]
@@ -236,8 +243,16 @@ def _error_of(future: Future[dict[str, Any]]) -> BaseException | None:
     return future.exception()
 
 
-def _about(command: Command) -> dict[str, Any]:
-    return {"node": command.node, "op": command.op, "jobs": list(command.jobs[:20])}
+def _about(commands: Iterable[Command]) -> Iterator[dict[str, Any]]:
+    """For the log: what is asked of several nodes at once is one line."""
+    by_op: dict[str, list[Command]] = {}
+    for command in commands:
+        by_op.setdefault(command.op, []).append(command)
+    for op, group in by_op.items():
+        nodes = [command.node for command in group]
+        jobs = [job for command in group for job in command.jobs]
+        told: dict[str, Any] = {"op": op, "nodes": nodes[:MOST_TOLD], "jobs": jobs[:MOST_TOLD]}
+        yield told if len(jobs) <= MOST_TOLD else told | {"of": len(jobs)}
 
 
 def _problem(text: str) -> dict[str, str]:

@@ -12,9 +12,9 @@ from fogline.coordinator.ports import Control
 from fogline.coordinator.state import Order, Wanted
 from fogline.coordinator.store import Store
 from fogline.coordinator.stored import Stored
-from fogline.deploy.assign import assignments
+from fogline.deploy.assign import Wholes
 from fogline.deploy.topology import Topology
-from fogline.model.jobs import Job
+from fogline.model.jobs import Assignment, Job
 from fogline.model.nodes import GONE, Node, NodeView
 
 
@@ -74,9 +74,10 @@ class Plan:
 class Planner:
     """Holds the plan of now. Safe for many threads."""
 
-    def __init__(self, store: Store, nodes: Nodes) -> None:
+    def __init__(self, store: Store, nodes: Nodes, wholes: Wholes | None = None) -> None:
         self._store = store
         self._nodes = nodes
+        self._wholes = wholes or Wholes()
         self._lock = threading.Lock()
         self._plan = Plan()
         self._made_of: object = None
@@ -99,12 +100,19 @@ class Planner:
     def _make(self, views: Mapping[str, NodeView]) -> Plan:
         stored = self._store.pipelines()
         pipelines = [item.pipeline for item in stored]
-        assigned = assignments(pipelines, Topology.of(views.values()))
         jobs = {job.name: (p.name, job) for p in pipelines for job in p.jobs}
-        upstream = self._store.past() | upstream_of([job for _, job in jobs.values()])
+        whole = self._wholes.of(pipelines, Topology.of(views.values()))
         return Plan(
             {item.name: item for item in stored},
             jobs,
-            {job: Wanted.of(node, item) for job, (node, item) in assigned.items()},
-            Order.of(upstream),
+            {job: self._wanted(jobs[job][1], *told) for job, told in whole.assignments.items()},
+            Order.of({**self._store.past(), **upstream_of(whole.flow)}),
         )
+
+    def _wanted(self, job: Job, node: str, assignment: Assignment) -> Wanted:
+        """A job that is the very same object and is told the same is wanted as it was."""
+        _, before = self._plan.jobs.get(job.name, ("", None))
+        known = self._plan.wanted.get(job.name)
+        if before is job and known is not None and known.assignment == assignment:
+            return known
+        return Wanted.of(node, assignment)

@@ -64,8 +64,11 @@ def job_of(row: Mapping[str, Any], texts: Mapping[str, str]) -> Job:
         raise StoreError(f"job {row['name']!r} in the store is damaged: {error}") from error
 
 
+_COMPACT = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def compact(data: Any) -> str:
-    return json.dumps(data, separators=(",", ":"))
+    return _COMPACT(data)
 
 
 def _without(told: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import threading
@@ -14,6 +13,7 @@ from fogline.coordinator.config import CoordinatorConfig, read_config
 from fogline.coordinator.rest import make_app
 from fogline.coordinator.service import Service
 from fogline.coordinator.tokens import load_tokens, own_tokens
+from fogline.garbage import leave_what_is_there
 from fogline.http_server import Server
 from fogline.private_files import write_private
 
@@ -47,8 +47,7 @@ def _serve(
         console.print(f"coordinator: {server.address} (its interface: /docs)")
         console.print(f"nodes connect to the control broker at {control}")
         console.print(f"the token is in {config.tokens_file or config.folder / 'token'}")
-        # What is there by now stays. Looking through it for garbage would hold up every thread.
-        gc.freeze()
+        leave_what_is_there()
         stop.wait()
         console.print("stopping")
     finally:

@@ -301,10 +301,11 @@ class Service:
         others = apply_actions({**pipelines, new.name: new}, compiled.actions)
         new = others.pop(new.name, new)
         rest = {name: p for name, p in {**pipelines, **others}.items() if name != new.name}
+        difference = diff(old, new)
+        new = difference.apply(old) or new
         self._check(plan, new, rest, compiled)
         if compiled.partial and before is not None:
             text, format = before.text, before.format
-        difference = diff(old, new)
         empty = compiled.partial and not new.jobs
         fresh = before is None or (before.text, before.format, old) != (text, format, new)
         fresh = fresh and not (empty and before is None)

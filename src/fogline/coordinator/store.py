@@ -18,15 +18,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from fogline.coordinator import history_rows, replica_rows, schema
 from fogline.coordinator.errors import StoreError
-from fogline.coordinator.rows import compact, digest_of
-from fogline.coordinator.stored import (
-    Stored,
-    drop_unused_texts,
-    read_pipelines,
-    retire,
-    revision_of,
-    write_jobs,
-)
+from fogline.coordinator.kept import Kept
+from fogline.coordinator.rows import compact
+from fogline.coordinator.stored import Stored, read_past, read_pipelines, remove, write
 from fogline.errors import DataError
 from fogline.model.jobs import Pipeline
 from fogline.model.nodes import Node
@@ -63,6 +57,7 @@ class Store:
         self._engine = _engine(url)
         self._sqlite = self._engine.dialect.name == "sqlite"
         self._logged = 0
+        self._kept: Kept | None = None
         with self.change() as connection:
             schema.prepare(connection)
 
@@ -72,12 +67,10 @@ class Store:
     # ── pipelines ────────────────────────────────────────────────────────────────────────────────
 
     def pipelines(self) -> tuple[Stored, ...]:
-        with self.look() as connection:
-            return read_pipelines(connection, None)
+        return tuple(self._known().pipelines.values())
 
     def pipeline(self, name: str) -> Stored | None:
-        with self.look() as connection:
-            return next(iter(read_pipelines(connection, name)), None)
+        return self._known().pipelines.get(name)
 
     def put(
         self,
@@ -88,12 +81,13 @@ class Store:
         upstream: Mapping[str, Iterable[str]] | None = None,
     ) -> int:
         """Replaces a pipeline and answers its revision. `upstream` is kept for jobs that go."""
+        kept = self._known()
+        before = kept.pipelines.get(pipeline.name)
+        revision = before.revision + 1 if before else 1
+        stored = Stored(pipeline, format, text, revision, at)
         with self.change() as connection:
-            revision = revision_of(connection, pipeline.name) + 1
-            retire(connection, pipeline.name, upstream or {}, at)
-            row = {"format": format, "text": digest_of(text), "revision": revision, "at": at}
-            connection.execute(schema.pipelines.insert(), [{"name": pipeline.name, **row}])
-            write_jobs(connection, pipeline, text)
+            write(connection, before, stored, upstream or {})
+        self._kept = kept.put(stored, upstream or {})
         self._settle()
         return revision
 
@@ -101,18 +95,26 @@ class Store:
         self, name: str, at: float, upstream: Mapping[str, Iterable[str]] | None = None
     ) -> bool:
         """Whether there was such a pipeline."""
+        kept = self._known()
+        before = kept.pipelines.get(name)
+        if before is None:
+            return False
         with self.change() as connection:
-            known = revision_of(connection, name) > 0
-            retire(connection, name, upstream or {}, at)
-            drop_unused_texts(connection)
+            remove(connection, before, upstream or {}, at)
+        self._kept = kept.delete(name, upstream or {})
         self._settle()
-        return known
+        return True
 
-    def past(self) -> dict[str, frozenset[str]]:
+    def past(self) -> Mapping[str, frozenset[str]]:
         """Jobs that were ours once, with the jobs that were upstream of them."""
-        with self.look() as connection:
-            rows = connection.execute(select(schema.past.c.name, schema.past.c.upstream))
-            return {name: frozenset(json.loads(upstream)) for name, upstream in rows}
+        return self._known().past
+
+    def _known(self) -> Kept:
+        """Read once; changes are made in both places, one after the other by whoever calls."""
+        if self._kept is None:
+            with self.look() as connection:
+                self._kept = Kept(read_pipelines(connection), read_past(connection))
+        return self._kept
 
     # ── packages, nodes, events ──────────────────────────────────────────────────────────────────
 
@@ -198,7 +200,7 @@ class Store:
         """Brings what SQLite has in its write-ahead log into the file, so that it stays small."""
         if self._sqlite:
             with self._lock, _told(), self._engine.connect() as connection:
-                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").close()
 
 
 def _engine(url: str) -> Engine:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, or_, select
+from sqlalchemy import Connection, bindparam, delete, func, or_, select
 
 from fogline.coordinator import schema
 from fogline.coordinator.rows import compact, digest_of, job_of, job_row, packed, unpacked
@@ -29,20 +30,15 @@ class Stored:
         return self.pipeline.name
 
 
-def read_pipelines(connection: Connection, name: str | None) -> tuple[Stored, ...]:
-    lines, items = select(schema.pipelines), select(schema.jobs).order_by(schema.jobs.c.place)
-    if name is not None:
-        lines = lines.where(schema.pipelines.c.name == name)
-        items = items.where(schema.jobs.c.pipeline == name)
-    found = connection.execute(lines.order_by(schema.pipelines.c.name)).all()
-    if not found:
-        return ()
+def read_pipelines(connection: Connection) -> dict[str, Stored]:
+    """By name."""
+    found = connection.execute(select(schema.pipelines).order_by(schema.pipelines.c.name)).all()
     texts = {row.digest: unpacked(row.body) for row in connection.execute(select(schema.texts))}
     jobs: dict[str, list[Job]] = {}
-    for row in connection.execute(items):
+    for row in connection.execute(select(schema.jobs).order_by(schema.jobs.c.place)):
         jobs.setdefault(row.pipeline, []).append(job_of(row._asdict(), texts))
-    return tuple(
-        Stored(
+    return {
+        row.name: Stored(
             Pipeline(row.name, tuple(jobs.get(row.name, ()))),
             row.format,
             texts.get(row.text, ""),
@@ -50,42 +46,90 @@ def read_pipelines(connection: Connection, name: str | None) -> tuple[Stored, ..
             row.at,
         )
         for row in found
-    )
+    }
 
 
-def revision_of(connection: Connection, name: str) -> int:
-    table = schema.pipelines
-    return connection.execute(select(table.c.revision).where(table.c.name == name)).scalar() or 0
+def read_past(connection: Connection) -> dict[str, frozenset[str]]:
+    """Jobs that were ours once, with the jobs that were upstream of them; the oldest first."""
+    past = schema.past
+    rows = connection.execute(select(past.c.name, past.c.upstream).order_by(past.c.at))
+    return {name: frozenset(json.loads(upstream)) for name, upstream in rows}
+
+
+def write(
+    connection: Connection,
+    before: Stored | None,
+    now: Stored,
+    upstream: Mapping[str, Iterable[str]],
+) -> None:
+    """Makes a pipeline of the one before. A job that is the very same object at the same place
+    keeps its row."""
+    delete_row(connection, now.name)
+    row = {"format": now.format, "revision": now.revision, "at": now.at}
+    line = {"name": now.name, "text": digest_of(now.text), **row}
+    connection.execute(schema.pipelines.insert(), [line])
+    old = before.pipeline.jobs if before else ()
+    kept = {new.name for was, new in zip(old, now.pipeline.jobs, strict=False) if was is new}
+    _take_out(connection, [job.name for job in old if job.name not in kept])
+    _put_in(connection, now, kept)
+    there = {job.name for job in now.pipeline.jobs}
+    retire(connection, [job.name for job in old if job.name not in there], upstream, now.at)
+    drop_unused_texts(connection)
+
+
+def delete_row(connection: Connection, pipeline: str) -> None:
+    connection.execute(delete(schema.pipelines).where(schema.pipelines.c.name == pipeline))
+
+
+def remove(
+    connection: Connection, stored: Stored, upstream: Mapping[str, Iterable[str]], at: float
+) -> None:
+    """Takes a pipeline out, and remembers that its jobs were ours."""
+    delete_row(connection, stored.name)
+    names = [job.name for job in stored.pipeline.jobs]
+    _take_out(connection, names)
+    retire(connection, names, upstream, at)
+    drop_unused_texts(connection)
 
 
 def retire(
-    connection: Connection, pipeline: str, upstream: Mapping[str, Iterable[str]], at: float
+    connection: Connection,
+    names: Iterable[str],
+    upstream: Mapping[str, Iterable[str]],
+    at: float,
 ) -> None:
-    """Takes a pipeline out, and remembers that its jobs were ours."""
-    jobs, past = schema.jobs, schema.past
-    names = connection.execute(select(jobs.c.name).where(jobs.c.pipeline == pipeline)).scalars()
+    """Remembers jobs that went; of very many the oldest are forgotten."""
+    past = schema.past
     rows = [
         {"name": name, "upstream": compact(sorted(upstream.get(name, ()))), "at": at}
         for name in names
     ]
-    connection.execute(delete(jobs).where(jobs.c.pipeline == pipeline))
-    connection.execute(delete(schema.pipelines).where(schema.pipelines.c.name == pipeline))
     if rows:
         connection.execute(past.insert(), rows)
-        keep = select(past.c.name).order_by(past.c.at.desc()).limit(MOST_PAST)
-        connection.execute(delete(past).where(past.c.name.not_in(keep)))
+        if (connection.execute(select(func.count()).select_from(past)).scalar() or 0) > MOST_PAST:
+            keep = select(past.c.name).order_by(past.c.at.desc()).limit(MOST_PAST)
+            connection.execute(delete(past).where(past.c.name.not_in(keep)))
 
 
-def write_jobs(connection: Connection, pipeline: Pipeline, source: str) -> None:
-    pairs = [job_row(job, place, pipeline.name) for place, job in enumerate(pipeline.jobs)]
+def _take_out(connection: Connection, names: Iterable[str]) -> None:
+    if rows := [{"gone": name} for name in names]:
+        gone = delete(schema.jobs).where(schema.jobs.c.name == bindparam("gone"))
+        connection.execute(gone, rows)
+
+
+def _put_in(connection: Connection, stored: Stored, kept: Container[str]) -> None:
+    pairs = [
+        job_row(job, place, stored.name)
+        for place, job in enumerate(stored.pipeline.jobs)
+        if job.name not in kept
+    ]
     texts = {digest_of(text): text for _, text in pairs if text is not None}
-    texts[digest_of(source)] = source
+    texts[digest_of(stored.text)] = stored.text
     _write_texts(connection, texts)
     if pairs:
         connection.execute(schema.jobs.insert(), [row for row, _ in pairs])
-    names = select(schema.jobs.c.name)
-    connection.execute(delete(schema.past).where(schema.past.c.name.in_(names)))
-    drop_unused_texts(connection)
+        again = delete(schema.past).where(schema.past.c.name == bindparam("again"))
+        connection.execute(again, [{"again": row["name"]} for row, _ in pairs])
 
 
 def _write_texts(connection: Connection, texts: Mapping[str, str]) -> None:

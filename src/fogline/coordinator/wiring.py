@@ -27,6 +27,7 @@ from fogline.coordinator.planner import Nodes, Planner
 from fogline.coordinator.replica_loop import ReplicaLoop
 from fogline.coordinator.service import Parts, Service
 from fogline.coordinator.store import Store
+from fogline.deploy.assign import Wholes
 from fogline.errors import DataError, FoglineError, SetupError
 from fogline.model.broker_url import BrokerUrl
 from fogline.model.nodes import NodeView
@@ -110,11 +111,12 @@ class Coordinator:
         self._stack.callback(client.close)
         control = ControlLine(client)
         nodes = Nodes(control, store)
-        planner = Planner(store, nodes)
+        wholes = Wholes()
+        planner = Planner(store, nodes, wholes)
         loop = Loop(planner, nodes, control, store, seed=os.getpid())
         config, seed = self.config.replicas, os.getpid()
         replicas = ReplicaLoop(control, nodes, planner, store, config, seed=seed)
-        compiler = DeployCompiler()
+        compiler = DeployCompiler(wholes)
         parts = Parts(store, packages, control, nodes, planner, loop, compiler, replicas)
         self.service = Service(parts)
         client.start()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
 
 from fogline.deploy.flow import Flow, Key, key_of
 from fogline.deploy.topology import Topology
@@ -25,20 +26,59 @@ from fogline.model.jobs import (
     Route,
     Steps,
 )
+from fogline.model.nodes import Node
 
 Assignments = dict[str, tuple[str, Assignment]]
 
 
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All jobs of some pipelines together: their graph, and what their nodes are told."""
+
+    flow: Flow
+    assignments: Assignments
+
+
+class Wholes:
+    """The whole that was made last is remembered: it is looked at before it is stored, and asked
+    for again right afterwards. For several threads."""
+
+    def __init__(self) -> None:
+        self._last: tuple[list[tuple[str, Job]], Mapping[str, Node], Whole] | None = None
+
+    def of(self, pipelines: Iterable[Pipeline], topology: Topology) -> Whole:
+        owners = _owners(sorted(pipelines, key=lambda pipeline: pipeline.name))
+        last = self._last
+        if last is None or not _same(owners, last[0]) or last[1] != topology.nodes:
+            flow = Flow.of(job for _, job in owners)
+            self._last = last = (
+                owners,
+                topology.nodes,
+                Whole(flow, _told_all(owners, flow, topology)),
+            )
+        return last[2]
+
+
 def assignments(pipelines: Iterable[Pipeline], topology: Topology) -> Assignments:
     """Of each job: its node, and the job as that node gets it."""
-    owners = [(pipeline.name, job) for pipeline in pipelines for job in pipeline.jobs]
-    flow = Flow.of(job for _, job in owners)
-    homes = {job.name: job.node for _, job in owners}
+    owners = _owners(pipelines)
+    return _told_all(owners, Flow.of(job for _, job in owners), topology)
+
+
+def _owners(pipelines: Iterable[Pipeline]) -> list[tuple[str, Job]]:
+    return [(pipeline.name, job) for pipeline in pipelines for job in pipeline.jobs]
+
+
+def _same(these: list[tuple[str, Job]], those: list[tuple[str, Job]]) -> bool:
+    """Whether they are the very same jobs, of pipelines of the same names."""
+    alike = (a[1] is b[1] and a[0] == b[0] for a, b in zip(these, those, strict=False))
+    return len(these) == len(those) and all(alike)
+
+
+def _told_all(owners: list[tuple[str, Job]], flow: Flow, topology: Topology) -> Assignments:
+    routes = _Routes(flow, {job.name: job.node for _, job in owners}, topology)
     made = _made(flow, {job.name for _, job in owners if not isinstance(job.work, Steps)})
-    return {
-        job.name: (job.node, _assignment(owner, job, _Routes(flow, homes, topology), made))
-        for owner, job in owners
-    }
+    return {job.name: (job.node, _assignment(owner, job, routes, made)) for owner, job in owners}
 
 
 def _made(flow: Flow, makers: Set[str]) -> Mapping[Key, list[str]]:

@@ -65,7 +65,7 @@ class _Wiring:
     def _jobs(self, operation: Operation) -> Iterator[WrittenJob]:
         before = len(self.problems)
         reads, writes = tuple(self._reads(operation)), tuple(self._writes(operation))
-        parameters = self._parameters(operation)
+        parameters, given = self._parameters(operation), self._input(operation)
         main = operation.argument(MAIN_CLASS)
         entry = entry_word(main, True, self.problems) if main else None
         unread = operation.unread or len(self.problems) > before
@@ -78,7 +78,7 @@ class _Wiring:
                 reads=reads,
                 writes=writes,
                 parameters=parameters,
-                input=self._input(operation),
+                input=given,
                 running=operation.action != STOP_JOB,
                 action=operation.action,
                 spots={"": operation.id.at, "site": node.at},

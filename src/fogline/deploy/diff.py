@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fogline.model.jobs import Job, Pipeline, Place, Query, Steps, Work, work_as_json
+from fogline.model.jobs import Job, Pipeline, Place, Query, Steps, Work
 
 ADDED, REMOVED, UNCHANGED = "added", "removed", "unchanged"
 MOVED, CHANGED, UPDATED = "moved", "changed", "updated"
@@ -126,7 +125,7 @@ def _kinds(old: Job, new: Job) -> Iterator[str]:
     computed = _equal_work(old.work, new.work) and dict(old.input) == dict(new.input)
     if not computed or not _same(old, old.reads, new, new.reads):
         yield CHANGED
-    if _exact(dict(old.parameters)) != _exact(dict(new.parameters)):
+    if not _alike(old.parameters, new.parameters):
         yield UPDATED
     if old.publish != new.publish or not _same(old, old.writes, new, new.writes):
         yield REDIRECTED
@@ -140,13 +139,17 @@ def _kinds(old: Job, new: Job) -> Iterator[str]:
 
 def _equal_work(old: Work, new: Work) -> bool:
     if isinstance(old, Steps) and isinstance(new, Steps):
-        return _exact(work_as_json(old)) == _exact(work_as_json(new))
+        return _alike(old.steps, new.steps)
     return old == new
 
 
-def _exact(data: object) -> str:
+def _alike(old: object, new: object) -> bool:
     """Equal only for what is written alike: to Python, 1, 1.0 and true are the same."""
-    return json.dumps(data, sort_keys=True)
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return old.keys() == new.keys() and all(_alike(old[key], new[key]) for key in old)
+    if isinstance(old, list | tuple) and isinstance(new, list | tuple):
+        return len(old) == len(new) and all(map(_alike, old, new))
+    return old is new or repr(old) == repr(new)
 
 
 def _same(old: Job, was: tuple[Place, ...], new: Job, now: tuple[Place, ...]) -> bool:

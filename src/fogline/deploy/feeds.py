@@ -99,15 +99,19 @@ class _Similar:
 
     def __init__(self, flow: Flow) -> None:
         self._known: dict[tuple[str, ...], str] = {}
-        for key, patterns in flow.meets.items():
-            if not patterns and not key[0].startswith(_OWN_TOPICS):
-                for shape in _shapes(key[0]):
-                    self._known.setdefault(shape, key[0])
+        self._found: dict[str, str] = {}
+        """Of topics that were asked for: the same one may be read at many places."""
+        for topic in dict.fromkeys(key[0] for key, patterns in flow.meets.items() if not patterns):
+            if not topic.startswith(_OWN_TOPICS):
+                for shape in _shapes(topic):
+                    self._known.setdefault(shape, topic)
 
     def to(self, key: Key) -> str:
-        if is_filter(key[0]):
-            return ""
-        return next((self._known[s] for s in _shapes(key[0]) if s in self._known), "")
+        topic = key[0]
+        if topic not in self._found:
+            known = (self._known[s] for s in _shapes(topic) if s in self._known)
+            self._found[topic] = "" if is_filter(topic) else next(known, "")
+        return self._found[topic]
 
 
 def _shapes(topic: str) -> Iterator[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fogline.deploy.query_topics import own_topics
-from fogline.deploy.topics import TopicTree
+from fogline.deploy.topics import TopicTree, is_filter
 from fogline.model.jobs import Job, Place
 
 Key = tuple[str, str]
@@ -119,14 +119,23 @@ def _from_a_job(loop: list[str | Key]) -> list[str | Key]:
     return [*turned, turned[0]]
 
 
-def _meeting(readers: Iterable[Key], writers: Iterable[Key]) -> dict[Key, tuple[Key, ...]]:
-    trees: dict[str, TopicTree[Key]] = defaultdict(TopicTree)
+def _meeting(readers: Mapping[Key, object], writers: Iterable[Key]) -> dict[Key, tuple[Key, ...]]:
+    """Most topics have no wildcards and meet the filter that is written like them: a tree is needed
+    for the others only."""
+    wild: dict[str, TopicTree[Key]] = defaultdict(TopicTree)
+    plain: dict[str, TopicTree[Key]] = defaultdict(TopicTree)
+    asked = {where for topic, where in writers if is_filter(topic)}
     for topic, where in readers:
-        trees[where].add(topic, (topic, where))
-    return {
-        (topic, where): tuple(trees[where].meeting(topic)) if where in trees else ()
-        for topic, where in writers
-    }
+        if is_filter(topic):
+            wild[where].add(topic, (topic, where))
+        elif where in asked:
+            plain[where].add(topic, (topic, where))
+    found: dict[Key, tuple[Key, ...]] = {}
+    for key in writers:
+        topic, where = key
+        same = plain[where].meeting(topic) if is_filter(topic) else (key,) * (key in readers)
+        found[key] = (*same, *(wild[where].meeting(topic) if where in wild else ()))
+    return found
 
 
 def _frozen(lists: Mapping[Key, list[str]]) -> dict[Key, tuple[str, ...]]:

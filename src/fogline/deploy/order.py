@@ -15,7 +15,11 @@ def downstream_first(jobs: Iterable[Job]) -> Waves:
 
     Jobs that feed one another in a circle, which `resolve` refuses, come together at the end.
     """
-    flow = Flow.of(jobs)
+    return waves_of(Flow.of(jobs))
+
+
+def waves_of(flow: Flow) -> Waves:
+    """`downstream_first` of the jobs of a graph that is made already."""
     waiting: dict[str | Key, int] = {name: len(set(flow.filters_of(name))) for name in flow.written}
     waiting |= {key: len(flow.readers[key]) for key in flow.readers}
     wave = [name for name in flow.written if not waiting[name]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from fogline.deploy.assign import assignments
+from fogline.deploy.assign import Assignments, Wholes, assignments
 from fogline.deploy.flow import Flow, find_cycle, told_cycle
 from fogline.deploy.problems import Where
 from fogline.deploy.topology import Topology
@@ -22,14 +22,16 @@ def check_whole(
     topology: Topology,
     check: GatewayCheck,
     where: Where,
+    wholes: Wholes,
 ) -> None:
     """Raises PipelineError where the new pipeline does not go with the others, or where a gateway
     would refuse a job as it is told it. `where` its jobs are written, problems are placed."""
     pipelines = [new, *others]
     found = [*_taken(new, pipelines[1:], where)]
     if not found:
-        found += [*_circles(new, pipelines, where)]
-        found += [*_refused(pipelines, topology, check, where)]
+        whole = wholes.of(pipelines, topology)
+        found += [*_circles(new, pipelines, whole.flow, where)]
+        found += [*_refused(pipelines, whole.assignments, topology, check, where)]
     if found:
         raise PipelineError(tuple(found))
 
@@ -42,9 +44,10 @@ def _taken(new: Pipeline, others: Iterable[Pipeline], where: Where) -> Iterator[
             yield where.problem("EXISTS", message, job.name, "names are unique among all jobs")
 
 
-def _circles(new: Pipeline, pipelines: list[Pipeline], where: Where) -> Iterator[Problem]:
+def _circles(
+    new: Pipeline, pipelines: list[Pipeline], flow: Flow, where: Where
+) -> Iterator[Problem]:
     homes = {job.name: pipeline.name for pipeline in pipelines for job in pipeline.jobs}
-    flow = Flow.of(job for pipeline in pipelines for job in pipeline.jobs)
     cycle = find_cycle(flow, [job.name for job in new.jobs])
     ours = [name for name in cycle if homes[name] == new.name]
     if ours:
@@ -54,14 +57,18 @@ def _circles(new: Pipeline, pipelines: list[Pipeline], where: Where) -> Iterator
 
 
 def _refused(
-    pipelines: list[Pipeline], topology: Topology, check: GatewayCheck, where: Where
+    pipelines: list[Pipeline],
+    told: Assignments,
+    topology: Topology,
+    check: GatewayCheck,
+    where: Where,
 ) -> Iterator[Problem]:
     """Of the new jobs, and of those that are told otherwise because of them."""
     gateways = {name for name, node in topology.nodes.items() if node.kind == GATEWAY}
     if not any(job.node in gateways for pipeline in pipelines for job in pipeline.jobs):
         return
     before = assignments(pipelines[1:], topology)
-    for name, (node, assignment) in assignments(pipelines, topology).items():
+    for name, (node, assignment) in told.items():
         if node not in gateways or before.get(name) == (node, assignment):
             continue
         if reason := check(assignment):

@@ -29,7 +29,7 @@ def read_assignments(data: Any) -> list[Assignment]:
         except DataError as error:
             problems.append(str(error))
             continue
-        problems += [f"job {assignment.job!r:.80}: {text}" for text in _problems(assignment)]
+        problems += [f"job {assignment.job!r:.80}: {text}" for text in problems_of(assignment)]
         found.append(assignment)
     if problems:
         raise DataError("; ".join(problems), "nothing was installed")
@@ -56,7 +56,8 @@ def _known_problem(text: str) -> str:
     return ""
 
 
-def _problems(assignment: Assignment) -> list[str]:
+def problems_of(assignment: Assignment) -> list[str]:
+    """Why a gateway would not take it; nothing when it would."""
     found = []
     if not is_name(assignment.job):
         found.append("it cannot be called that: it is part of topics")

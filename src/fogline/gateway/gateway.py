@@ -7,6 +7,7 @@ process. What it was told is on disk when it has settled, and it goes on with th
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import secrets
 import threading
@@ -37,6 +38,8 @@ _RETENTION_SECONDS = 10.0
 _FINISH_SECONDS = 2.0
 _PATIENT_SECONDS = 60.0
 """So long a job of the same name that sends elsewhere waits for what the removed one owes."""
+_PROCESS, _LIVES = secrets.token_hex(8), itertools.count(1)
+"""What no other process has, and numbers: together the name of one computation."""
 _RESUME = 0.9
 """Intake goes on when the buffer is this full."""
 
@@ -222,7 +225,7 @@ class Gateway:
     def _install(self, assignment: Assignment) -> None:
         known = self._jobs.get(assignment.job)
         ending = self._ending.pop(assignment.job, None) is not None
-        if known is not None and not ending and known[0].computation == assignment.computation:
+        if known is not None and not ending and known[0].assignment.computes_like(assignment):
             job, routes = known
             job.update(assignment)
             routes.follow(assignment)
@@ -247,7 +250,7 @@ class Gateway:
             self._forgettable.discard(name)
             self._files.forget(name)
         source.sync(begin)
-        life = secrets.token_hex(8)
+        life = f"{_PROCESS}-{next(_LIVES)}"
         told = Told(assignment, life, begin, assignment.parameters, counts=counts)
         return self._begin(told, routes)
 

@@ -29,15 +29,14 @@ from functools import cached_property
 
 from fogline.broker.topics import matches, split_share
 from fogline.errors import FoglineError
-from fogline.gateway import checkpoint
-from fogline.gateway.chain import Counts, Results, make_chain
+from fogline.gateway.chain import Chain, Counts, Results, make_chain
 from fogline.gateway.checkpoint import Checkpoint
 from fogline.gateway.files import JobFiles
 from fogline.gateway.inputs import Input
 from fogline.gateway.ledger import Told
 from fogline.gateway.operators import Message
 from fogline.gateway.rejects import told
-from fogline.log import Frame, LogFull, LogWriter
+from fogline.log import Frame, LogFull, LogReader, LogWriter
 from fogline.log.frames import BadFrame
 from fogline.model.jobs import Assignment
 from fogline.model.nodes import Observed
@@ -67,13 +66,11 @@ class Job:
         self._source = source
         self._number = source.number()
         self._files = files
-        self._file = files.checkpoint(told.job)
         self._writers: dict[str, LogWriter] = {}
         self._pending: tuple[dict[str, list[bytes]], int] | None = None
         self._topics: dict[str, bool] = {}
         self._flush = False
         self.problem = ""
-        self._reader = source.reader()
         try:
             self._restore()
         except BaseException:
@@ -84,31 +81,44 @@ class Job:
     # ── the life of a job ──────────────────────────────────────────────────────────────────────
 
     def _restore(self) -> None:
-        known = checkpoint.load(self._file)
+        known = self._files.checkpoint(self.told.job)
         if known is not None and known.life != self.told.life:
             known = None
         self.position = known.position if known else self.told.begin
         self._parameters = dict(known.parameters if known else self.told.parameters)
-        self._chain = make_chain(self.assignment, self._parameters)
-        self._chain.counts = Counts(*self.told.counts)
         if known is not None and known.state is not None:
             self._chain.restore(known.state)
+        if self._files.of(self.assignment.job):
+            self._open_writers()
+        if known is not None and known.flushing:
+            self._flush_now(written=self._out_end > known.out)
+
+    def _open_writers(self) -> None:
         job, stream = self.assignment.job, self._chain.stream
         for name in (out_log(job), bad_log(job, stream), late_log(job, stream)):
             if self._files.has(name):
                 self._writer(name)
-        if known is not None and known.flushing:
-            self._flush_now(written=self._out_end > known.out)
+
+    @cached_property
+    def _chain(self) -> Chain:
+        """Made when there is something for it: a job may wait long for its first message."""
+        chain = make_chain(self.assignment, self._parameters)
+        chain.counts = Counts(*self.told.counts)
+        return chain
+
+    @cached_property
+    def _reader(self) -> LogReader:
+        return self._source.reader()
+
+    @property
+    def _counts(self) -> Counts:
+        """Asked often, also of a job that has seen nothing yet."""
+        return self._chain.counts if "_chain" in vars(self) else Counts(*self.told.counts)
 
     @property
     def assignment(self) -> Assignment:
         """What it was told last."""
         return self.told.assignment
-
-    @cached_property
-    def computation(self) -> str:
-        """The same in all that it is told."""
-        return self.assignment.computation
 
     def update(self, assignment: Assignment) -> None:
         """The same computation with other parameters, routes or `running`: it goes on."""
@@ -135,7 +145,7 @@ class Job:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        return self._chain.counts.told()
+        return self._counts.told()
 
     @property
     def input(self) -> Input:
@@ -192,7 +202,8 @@ class Job:
         """Ends at once: nobody goes on here, or as after a crash."""
         for writer in self._writers.values():
             writer.close()
-        self._reader.close()
+        if "_reader" in vars(self):
+            self._reader.close()
 
     @property
     def _past(self) -> int:
@@ -321,9 +332,8 @@ class Job:
     def _save(self, flushing: bool) -> None:
         self._source.sync(self.position)
         life, state, out = self.told.life, self._chain.state(), self._out_end
-        checkpoint.store(
-            self._file, Checkpoint(life, self.position, out, flushing, self._parameters, state)
-        )
+        known = Checkpoint(life, self.position, out, flushing, self._parameters, state)
+        self._files.keep(self.told.job, known)
         self._saved, self._saved_at = self.position, time.monotonic()
 
     # ── telling ────────────────────────────────────────────────────────────────────────────────
@@ -336,7 +346,7 @@ class Job:
         self.said.append(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text[:500]}")
 
     def observed(self) -> Observed:
-        counts = self._chain.counts
+        counts = self._counts
         running = "running" if self.assignment.running else "stopped"
         return Observed(
             job=self.assignment.job,

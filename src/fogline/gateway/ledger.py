@@ -23,6 +23,7 @@ REWRITE_BYTES = 1 << 20
 REWRITE_SHARE = 4
 """It is written anew when it is so many times as large as what counts."""
 _LOG = "jobs"
+_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,4 +152,4 @@ class Ledger:
 
 
 def _entry(gateway: str, told: Told) -> Record:
-    return gateway, json.dumps(told.as_json(), separators=(",", ":")).encode()
+    return gateway, _ENCODE(told.as_json()).encode()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fogline.broker.login import without_login
 from fogline.errors import FoglineError
+from fogline.garbage import leave_what_is_there
 from fogline.gateway.config import GatewayConfig, read_config
 from fogline.gateway.control import controlled
 from fogline.gateway.gateway import Gateway
@@ -48,6 +49,7 @@ def _run_many(config: GatewayConfig, stop: threading.Event) -> None:
     host = Host(config)
     try:
         host.start()
+        leave_what_is_there()
         _tell(f"{config.gateways} gateways, {host.gateways[0].config.gateway} and so on")
         stop.wait()
         _tell("stopping")

@@ -15,6 +15,8 @@ Step = Callable[[], bool]
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.03
 _PAUSE_EACH = 0.0004
+_EARLY = 0.15
+"""A task may come by this part of its pause too early: many are then done at one awakening."""
 _log = logging.getLogger(__name__)
 
 
@@ -69,8 +71,11 @@ class Scheduler:
                 thread.join(10)
 
     def _push(self, task: _Task, pause: float) -> None:
-        heapq.heappush(self._queue, (time.monotonic() + pause, next(self._number), task))
-        self._changed.notify()
+        entry = (time.monotonic() + pause, next(self._number), task)
+        heapq.heappush(self._queue, entry)
+        if self._queue[0] is entry:
+            # Whoever waits does so for the one that was first until now.
+            self._changed.notify()
 
     def _run(self) -> None:
         while (task := self._next()) is not None:
@@ -86,7 +91,7 @@ class Scheduler:
         with self._changed:
             while not self._stopping:
                 left = self._queue[0][0] - time.monotonic() if self._queue else None
-                if left is not None and left <= 0:
+                if left is not None and left <= _EARLY * self._queue[0][2].pause:
                     return heapq.heappop(self._queue)[2]
                 self._changed.wait(left)
         return None
