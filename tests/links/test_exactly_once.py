@@ -18,7 +18,7 @@ from fogline.links import sender
 from fogline.links.copier import Copier, Copy
 from fogline.links.inlet import Inlet
 from fogline.links.sender import Outlet, batched, renamed
-from fogline.log import LogFull, SiteLog, get_position, set_position
+from fogline.log import LogFull, SiteLog, claim_reader, get_position, set_position
 from tests.links.kit import contents, eventually, numbers, site, write
 
 
@@ -333,6 +333,23 @@ def test_copies_go_to_every_log_that_takes_them(
     assert contents(far, "other") == []
 
 
+def test_a_copy_begins_where_whoever_sent_before_has_come_to(
+    near: SiteLog, far: SiteLog, inlets: list[Inlet]
+) -> None:
+    with near.writer("out/j") as writer:
+        write(writer, range(100))
+        elsewhere = claim_reader(near.folder("out/j"), "route j 0")
+        copying = copier(near, inlets)
+        assert copying.step() == 0
+        assert copying.state != "running"
+        set_position(near.folder("out/j"), "route j 0", writer.position)
+        write(writer, range(100, 150))
+        assert elsewhere is not None
+        elsewhere.release()
+        finish(copying)
+    assert numbers(far, "t") == list(range(100, 150))
+
+
 def test_a_copy_dies_at_random(
     near: SiteLog, far: SiteLog, inlets: list[Inlet], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -384,6 +401,7 @@ def test_a_log_that_joins_gets_what_comes_then(near: SiteLog, far: SiteLog) -> N
             pass
         copying.feed([early, late])
         write(writer, range(10, 20))
+        del copying  # it dies, and its claim with it
         finish(copier(near, [early, late]))
     assert numbers(far, "t") == list(range(20))
     assert numbers(far, "+") == list(range(10, 20))

@@ -21,7 +21,8 @@ from fogline.agent.publish import Publishing
 from fogline.broker import Broker, Message, Options, Ticket, open_broker
 from fogline.broker.memory import MemoryBroker, hub
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
-from fogline.links import sender
+from fogline.links import Copier, Copy, sender
+from fogline.links.inlet import Inlet
 from fogline.log import SiteLog, get_position
 from tests.links.kit import Process, contents, eventually, numbers, site, write
 
@@ -165,6 +166,32 @@ def test_a_redirected_route_loses_and_doubles_nothing(
     found = [target.numbers() for target in sites]
     assert sorted(chain(*found)) == list(range(written))
     assert all(values == sorted(values) and values for values in found)
+
+
+def test_a_route_that_becomes_a_copy_loses_and_doubles_nothing(
+    near: SiteLog, sites: list[Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(brokers, "open_broker", open_late)
+    monkeypatch.setattr(sender, "READ_BYTES", 500)
+    publishing = Publishing(config(near, "memory://none", route("out", sites[0].url)))
+    here = site(tmp_path / "here")
+    with near.writer("out") as writer, here.writer("t") as copied:
+        write(writer, range(300))
+        publishing.step()
+        LateBroker.confirm(1)
+        until(publishing, lambda: sites[0].numbers())
+        publishing.step()
+        publishing.change(config(near, "memory://none"))
+        copying = Copier(Copy("out", "t", "route j 0"), near)
+        copying.feed([Inlet("t", copied)])
+        assert copying.step() == 0
+        LateBroker.confirm(300)
+        until(publishing, lambda: publishing.in_force)
+        while copying.step():
+            pass
+        copying.close()
+        publishing.finish()
+    assert sites[0].numbers() + numbers(here, "t") == list(range(300))
 
 
 def test_a_route_leaves_a_dead_broker(

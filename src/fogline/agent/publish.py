@@ -25,7 +25,7 @@ from fogline.child import Parent, tell
 from fogline.errors import FoglineError
 from fogline.links.sender import PUBLISHER, Outlet, Packing, batched, plain, renamed
 from fogline.links.starting import START
-from fogline.log import Bell, SiteLog
+from fogline.log import Bell, Claim, SiteLog, claim_reader
 from fogline.model.jobs import LINK, PUBLISH
 
 _NOTE_SECONDS = 0.2
@@ -67,6 +67,8 @@ class Publishing:
         self._logs = SiteLog(Path(config["logs"]))
         self._outlets: dict[Route, Outlet] = {}
         self._leaving: dict[Route, tuple[Outlet, float]] = {}
+        self._claims: dict[tuple[str, str], Claim] = {}
+        """Of routes: the ingest process may be copying what they are to send."""
         self._connections: dict[str, Connection] = {}
         self.change(config)
 
@@ -112,6 +114,8 @@ class Publishing:
             except BrokerError as error:
                 print(f"publish: {error}; it is sent again at the next start", file=sys.stderr)
             outlet.close()
+        for claim in self._claims.values():
+            claim.release()
         for connection in self._connections.values():
             connection.close()
 
@@ -175,7 +179,8 @@ class Publishing:
             self._let_go(route)
         held = {(route.log, route.reader) for route in self._leaving}
         for route in self._wanted:
-            if route not in self._outlets and (route.log, route.reader) not in held:
+            free = route not in self._outlets and (route.log, route.reader) not in held
+            if free and self._may_read(route):
                 self._outlets[route] = self._open(route)
         self._close_connections()
         if len(self._outlets) == len(self._wanted) and not self._leaving:
@@ -190,8 +195,15 @@ class Publishing:
             outlet.note()
             outlet.close()
             del self._leaving[route]
+            if claim := self._claims.pop((route.log, route.reader), None):
+                claim.release()
             if not drained:
                 self._reconnect(route.broker)
+
+    def _may_read(self, route: Route) -> bool:
+        if route.mode and (claim := claim_reader(self._logs.folder(route.log), route.reader)):
+            self._claims[route.log, route.reader] = claim
+        return not route.mode or (route.log, route.reader) in self._claims
 
     def _open(self, route: Route) -> Outlet:
         if route.broker not in self._connections:

@@ -11,10 +11,11 @@ from fogline.links.identity import number_of, source_of
 from fogline.links.inlet import Inlet
 from fogline.links.receiver import Delivery
 from fogline.links.starting import START, starting_position
-from fogline.log import LogError, LogFull, SiteLog, set_position
+from fogline.log import Claim, LogError, LogFull, SiteLog, claim_reader, set_position
 
 _READ_BYTES = 2 << 20
 _RETRY_SECONDS = 0.2
+_WAITING = "waiting for what is under way elsewhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +29,34 @@ class Copy:
 
 
 class Copier:
-    """One copy at work. For one thread; the logs it writes are guarded."""
+    """One copy at work. For one thread; the logs it writes are guarded.
+
+    It begins when nobody else reads the log as its reader: who sent it elsewhere before has then
+    noted how far that went.
+    """
 
     def __init__(self, copy: Copy, logs: SiteLog) -> None:
         self.copy = copy
-        self.state = "running"
+        self.state = _WAITING
         self.messages = 0
         self.lag = 0
         """Bytes of the log that are not copied yet."""
+        self._logs = logs
         self._folder = logs.folder(copy.log)
-        self._position = starting_position(logs, copy.log, copy.reader, copy.begin)
-        self._noted = self._position
+        self._position = self._noted = 0
+        self._claim: Claim | None = None
         self._reader = logs.reader(copy.log, skip_damage=True)
         self._inlets: list[Inlet] = []
         self._source = 0
         self._due = 0.0
+        self._may_read()
+
+    def _may_read(self) -> bool:
+        if self._claim is None and (claim := claim_reader(self._folder, self.copy.reader)):
+            begin = self.copy.begin
+            self._position = starting_position(self._logs, self.copy.log, self.copy.reader, begin)
+            self._noted, self._claim, self.state = self._position, claim, "running"
+        return self._claim is not None
 
     def feed(self, inlets: Sequence[Inlet]) -> None:
         """These logs are there now. New ones get what is read from now on, also after a crash."""
@@ -53,6 +67,8 @@ class Copier:
 
     def step(self) -> int:
         """Copies what is there; returns how many bytes that was."""
+        if not self._may_read():
+            return 0
         start = self._position
         self.lag = self._reader.committed() - start
         if self.lag <= 0 or time.monotonic() < self._due:
@@ -92,3 +108,5 @@ class Copier:
     def close(self) -> None:
         self.note()
         self._reader.close()
+        if self._claim is not None:
+            self._claim.release()

@@ -4,6 +4,7 @@ The files are described in docs/design/site-log.md; `io.fogline.log` reads and w
 """
 
 from fogline.log.bell import Bell
+from fogline.log.claims import Claim, claim_reader
 from fogline.log.errors import LogBusy, LogDamaged, LogError, LogFull, LogGone
 from fogline.log.frames import Frame, Record
 from fogline.log.positions import (
@@ -20,6 +21,7 @@ from fogline.log.writer import LogWriter
 
 __all__ = [
     "Bell",
+    "Claim",
     "Frame",
     "Limits",
     "LogBusy",
@@ -31,6 +33,7 @@ __all__ = [
     "LogWriter",
     "Record",
     "SiteLog",
+    "claim_reader",
     "enforce",
     "forget_reader",
     "get_position",

@@ -28,8 +28,8 @@ def set_position(folder: Path, reader: str, position: int) -> None:
 def forget_reader(folder: Path, reader: str) -> None:
     """`reader` needs nothing any more; unknown readers are no error."""
     path = _path(folder, reader)
-    path.unlink(missing_ok=True)
-    _retired(path).unlink(missing_ok=True)
+    for known in (path, _retired(path), claim_path(folder, reader)):
+        known.unlink(missing_ok=True)
 
 
 def readers_of(folder: Path) -> list[str]:
@@ -64,6 +64,12 @@ def lowest_position(folder: Path) -> int | None:
     Raises `LogDamaged` for a file that holds no position: whoever wrote it may need anything.
     """
     return min((_load(path) for path in _files(folder)), default=None)
+
+
+def claim_path(folder: Path, reader: str) -> Path:
+    """The file that whoever reads as `reader` has locked."""
+    path = _path(folder, reader)
+    return path.with_name(f".{path.name}.claim")
 
 
 def _files(folder: Path) -> list[Path]:
