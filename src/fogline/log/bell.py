@@ -42,7 +42,7 @@ class Bell:
         self._fd = _inotify() if same_machine else -1
         if self._fd >= 0:
             self._poll.register(self._fd, select.POLLIN)
-        self._blind = True
+        self._blind = self._fd < 0
 
     def watch(self, folders: Iterable[Path]) -> None:
         """From now on these logs. Look at them afterwards: what was before does not ring."""
