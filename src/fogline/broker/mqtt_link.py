@@ -87,6 +87,9 @@ class Link:
     def _serve(self) -> None:
         """Moves packets until the connection ends."""
         connection = self._client.buffered
+        if self._stopping.is_set():  # while it connected; the queues may be closed by now
+            self._say_goodbye(connection)
+            return
         poll = select.poll()
         poll.register(self._queues.woken, select.POLLIN)
         give_up, next_check = time.monotonic() + self._timeout, 0.0
