@@ -16,7 +16,7 @@ from fogline.storage.store import SiteStore
 
 _say = logging.getLogger(__name__)
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.2
-"""While values come they are gathered: pauses grow up to the longest. Then a growing log ends one."""
+"""While values come they are gathered: pauses grow. After the longest a growing log ends one."""
 _REST_SECONDS = 0.5
 _GONE_SECONDS = 0.5
 _STRAY_SECONDS = 600.0
