@@ -266,8 +266,10 @@ def run(parent: Parent) -> None:
         if clock.is_due("status", _STATUS_SECONDS) or (waiting and publishing.in_force):
             tell(publishing.status())
         pause = _SHORTEST_PAUSE if busy else min(pause * 1.1, _LONGEST_PAUSE)
-        if not busy:
-            bell.wait(pause if waiting or not publishing.resting else _STATUS_SECONDS)
+        if not busy and not waiting and publishing.resting:
+            bell.wait(_STATUS_SECONDS)
+        elif not busy:
+            parent.gone.wait(pause)
     publishing.finish()
 
 

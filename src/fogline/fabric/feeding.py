@@ -15,7 +15,9 @@ from fogline.storage.feeder import READER
 from fogline.storage.store import SiteStore
 
 _say = logging.getLogger(__name__)
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.2
+"""While values come they are gathered: pauses grow. After the longest a growing log ends one."""
+_REST_SECONDS = 0.5
 _GONE_SECONDS = 0.5
 _STRAY_SECONDS = 600.0
 """So long a log that nobody names may hold on to our place in it: its job may not be back yet."""
@@ -72,14 +74,18 @@ class Feeding:
         return [fed.told for fed in self._told]
 
     def _run(self) -> None:
+        pause = _SHORTEST_PAUSE
         while not self._stop.is_set():
             try:
                 moved = self._round()
             except Exception:
                 _say.exception("a round of feeding failed")
                 moved = 0
-            if not moved and not self._stop.wait(_SHORTEST_PAUSE):
-                self._bell.wait(_LONGEST_PAUSE)
+            pause = _SHORTEST_PAUSE if moved else min(2 * pause, _LONGEST_PAUSE)
+            if pause >= _LONGEST_PAUSE:
+                self._bell.wait(_REST_SECONDS)
+            elif not moved:
+                self._stop.wait(pause)
         for fed in (*self._fed.values(), *self._ending.values()):
             fed.close()
 
