@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from data import DataSet
-from processes import Worker, WorkerError
+from processes import Worker, WorkerError, await_rest
 from protocol import Checked
 from workloads import FLINK, SPARK, Subject, Workload
 
@@ -63,6 +64,7 @@ def measure(
         for number in range(repeats):
             for worker, measured in zip(workers, found, strict=True):
                 if _wanted(measured):
+                    await_rest(workers)
                     with _problems(measured, tell):
                         measured.seconds.append(worker.time(data))
                         tell(_progress(workload, measured, data, number, repeats))
@@ -85,8 +87,11 @@ def _warm_up(worker: Worker, measured: Measured, data: DataSet, small: DataSet) 
     worker.await_ready()
     for _ in range(_SHORT_WARM_UPS):
         worker.time(small)
+    begun = time.monotonic()
     checked = worker.check(data)
     measured.count, measured.total = checked.count, checked.total
+    if time.monotonic() - begun > _LONG_SECONDS:
+        return
     for _ in range(_LONG_WARM_UPS):
         if worker.time(data) > _LONG_SECONDS:
             break

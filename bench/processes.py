@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ _SCRIPTS = {
 }
 _PATIENCE = 5.0
 _SAMPLE_EVERY = 0.2
+_AT_REST = 0.1
+"""Share of a core that engines which wait may use."""
+_REST_SECONDS = 15.0
 
 
 class WorkerError(Exception):
@@ -64,6 +68,11 @@ class Worker:
         _kill_session(self._process.pid)
         self._process.wait()
         self._log.close()
+
+    @property
+    def processor_seconds(self) -> float:
+        """What the process and its children that are there have used."""
+        return sum(_processor_seconds(pid) for pid in _members(self._process.pid))
 
     def await_ready(self) -> None:
         self._reply()
@@ -101,6 +110,17 @@ class Worker:
         return reply
 
 
+def await_rest(workers: Sequence[Worker]) -> None:
+    """Until nobody tidies up any more behind a pass: that would be taken from the next one."""
+    deadline = time.monotonic() + _REST_SECONDS
+    used = sum(worker.processor_seconds for worker in workers)
+    while time.monotonic() < deadline:
+        time.sleep(_SAMPLE_EVERY)
+        before, used = used, sum(worker.processor_seconds for worker in workers)
+        if used - before <= _AT_REST * _SAMPLE_EVERY:
+            return
+
+
 class _Memory:
     """Samples the resident memory of a session's processes until it is stopped."""
 
@@ -135,6 +155,15 @@ def _resident(pid: int) -> int:
     except OSError:
         return 0
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _processor_seconds(pid: int) -> float:
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0.0
+    user, system = words.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _kill_session(session: int) -> None:

@@ -237,10 +237,11 @@ def idle(seconds: float = 60.0) -> dict[str, Any]:
         assert agent.process
         processes = psutil.Process(agent.process.pid).children(True)
         everyone = [psutil.Process(agent.process.pid), *processes]
-        shares = {f"{p.name()} {p.pid}": round(p.memory_info().rss / 2**20) for p in everyone}
+        found = {f"{p.name()} {p.pid}": p.memory_full_info() for p in everyone}
     return {
-        "memory_mib": sum(shares.values()),
-        "processes_mib": shares,
+        "memory_mib": round(sum(memory.pss for memory in found.values()) / 2**20),
+        "resident_mib": round(sum(memory.rss for memory in found.values()) / 2**20),
+        "processes_mib": {name: round(memory.pss / 2**20) for name, memory in found.items()},
         "core_percent": round(100 * used / seconds, 1),
     }
 

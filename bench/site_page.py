@@ -92,7 +92,8 @@ def _idle(found: dict[str, Any]) -> str:
     return f"""\
 ## An idle site
 
-One job, nothing to do: {found["memory_mib"]} MiB of memory in all processes,
+One job, nothing to do: {found["memory_mib"]} MiB of memory in all processes, what several of them
+share counted once ({found["resident_mib"]} MiB when it is counted for each),
 {found["core_percent"]} % of a core. Goal: 700 MB and 5 %.
 """
 

@@ -23,6 +23,7 @@ from sites_watch import fit, jobs_of, problems_in, reported, spread, tell, until
 from fogline.demo.world import SiteSpec, World
 
 DEPLOY, PARAMETER, SINK, DELETE, END = "deploy", "parameter", "sink", "delete", "end"
+BESIDE = "beside"
 CHECKED = 25
 """The longest chain that is sent a record."""
 CODE = "def run(records, *, step=0):\n    return records\n"
@@ -139,7 +140,16 @@ class _Trial:
             rows.append(self._change(chain, PARAMETER, count, self._runs(chain)))
             chain = chain.with_sinks(count)
             rows.append(self._change(chain, SINK, count, self._runs(chain)))
+            if count < chain.length:
+                rows.append(self._deploy_beside(chain, count))
         return rows + self._delete(chain)
+
+    def _deploy_beside(self, chain: Chain, count: int) -> dict[str, Any]:
+        """A short chain, while the long one runs: what is compared with modifying that one."""
+        other = Chain(f"{chain.name}-and-{count}", chain.sites, count)
+        row = self._change(other, BESIDE, count, {})
+        self._delete(other)
+        return row | {"jobs": chain.length}
 
     def _runs(self, chain: Chain) -> dict[str, list[str]]:
         return {name: job["runs"] for name, job in jobs_of(self._client, chain.name).items()}
@@ -257,12 +267,15 @@ def arrivals(port: int, topic: str) -> Iterator[queue.SimpleQueue[bytes]]:
 
 
 def summary(rows: list[dict[str, Any]], settings: Settings) -> dict[str, Any]:
-    tables = {what: _table(rows, what) for what in (DEPLOY, PARAMETER, SINK, DELETE, END, "record")}
+    kinds = (DEPLOY, PARAMETER, SINK, BESIDE, DELETE, END, "record")
+    tables = {what: _table(rows, what) for what in kinds}
     deploys = {row["jobs"]: row["median"] for row in tables[DEPLOY]}
-    for what in (PARAMETER, SINK):
-        for row in tables[what]:
-            if row["changed"] in deploys:
-                row["to_deploy"] = round(row["median"] / deploys[row["changed"]], 3)
+    beside = {row["changed"]: row["median"] for row in tables[BESIDE]}
+    for row in (*tables[PARAMETER], *tables[SINK]):
+        if row["changed"] in deploys:
+            row["to_deploy"] = round(row["median"] / deploys[row["changed"]], 3)
+        if row["changed"] in beside and row["changed"] < row["jobs"]:
+            row["to_beside"] = round(row["median"] / beside[row["changed"]], 3)
     lines = {
         what: fit([(row["jobs"], row["median"]) for row in tables[what]])
         for what in (DEPLOY, DELETE)

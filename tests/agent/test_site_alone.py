@@ -55,9 +55,15 @@ def test_without_space_the_site_says_so_and_confirms_nothing(tmp_path: Path) -> 
         site.stop()
 
 
-def test_kill_matrix(tmp_path: Path) -> None:
-    """A short one; the full one is `make kill-matrix`."""
+def test_kill_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short one; the full one is `make kill-matrix`. What killed ones left behind goes."""
+    places = {"FOGLINE_SCRATCH": tmp_path / "scratch", "TMPDIR": tmp_path / "temporary"}
+    for name, place in places.items():
+        place.mkdir()
+        monkeypatch.setenv(name, str(place))
     outcome = kill_matrix.run(
         tmp_path, 20_000, 500, ["ingest", "spark", "broker", "all"], int(time.time()), print
     )
     assert outcome.problems() == []
+    for place in places.values():
+        wait_for(lambda p=place: len(list(p.iterdir())) <= 1, 30, lambda p=place: list(p.iterdir()))

@@ -52,13 +52,13 @@ def test_an_answer_that_came_before_the_rest_counts_until_it_is_looked_at() -> N
     assert rested(outstanding).wait(SECONDS / 2)
     outstanding.look()
     assert not rested(outstanding).wait(0.05)
-    outstanding.stop()
+    outstanding.hurry()
 
 
-def test_stopping_ends_the_rest() -> None:
+def test_who_is_in_a_hurry_ends_the_rest() -> None:
     outstanding = Outstanding()
     over = rested(outstanding)
-    outstanding.stop()
+    outstanding.hurry()
     assert over.wait(SECONDS / 2)
 
 

@@ -22,8 +22,11 @@ from fogline.model.nodes import GONE, ONLINE, Link, Node, Observed, is_name
 
 LONGEST_INSTANCE = 64
 NODES = "nodes"
-_TEXTS = ("job", "version", "state", "problem")
-_COUNTS = ("records_in", "records_out", "bad", "late", "lag_bytes")
+_KINDS = {
+    **dict.fromkeys(("job", "version", "state", "problem"), str),
+    **dict.fromkeys(("records_in", "records_out", "bad", "late", "lag_bytes"), int),
+    "more": dict,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +125,7 @@ def _observed(data: Any) -> Observed:
         job = Observed.from_json(data)
     except (TypeError, ValueError, AttributeError) as error:
         raise DataError(f"this does not describe a job: {error}") from error
-    right = (
-        all(isinstance(getattr(job, name), str) for name in _TEXTS)
-        and all(type(getattr(job, name)) is int for name in _COUNTS)
-        and isinstance(job.more, dict)
-    )
-    if not right:
+    if any(type(value) is not _KINDS.get(name, type(value)) for name, value in data.items()):
         raise DataError(f"the status of job {job.job[:80]!r} has values of wrong types")
     return job
 

@@ -76,7 +76,7 @@ class ControlClient:
         """Returns at once; the connection is made in the background, for as long as it takes."""
         self._peer.start()
 
-    def views(self) -> dict[str, NodeView]:
+    def views(self) -> Mapping[str, NodeView]:
         """All nodes ever heard of and not forgotten, by name."""
         with self._lock:
             return self._registry.views(time.time())

@@ -5,6 +5,8 @@ Times are those of hearing, so the clocks of the nodes do not matter.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fogline.control.announcements import Birth, Status
@@ -57,9 +59,13 @@ class Registry:
         self._statuses: dict[str, Status] = {}
         self._ends: dict[str, float] = {}
         """The instances of which all nodes are gone, and since when."""
+        self._seen: dict[str, NodeView] | None = None
+        """The views of now, until somebody tells something new or falls silent."""
+        self._seen_until = 0.0
 
     def note_birth(self, name: str, payload: bytes, now: float) -> bool:
         """Whether views are different now."""
+        self._seen = None
         if not payload:
             return self.forget(name, now)
         try:
@@ -71,6 +77,7 @@ class Registry:
 
     def note_status(self, name: str, payload: bytes, now: float) -> bool:
         """Whether views are different now, apart from `told`."""
+        self._seen = None
         if not payload:
             if name in self._nodes:
                 self._nodes[name].view = None
@@ -90,22 +97,28 @@ class Registry:
 
     def forget(self, name: str, now: float) -> bool:
         """Whether the node was known; it is again when it announces itself."""
+        self._seen = None
         self._statuses.pop(name, None)
         known = self._nodes.pop(name, None)
         if self._ends:
             self._note_ends(now)
         return known is not None
 
-    def views(self, now: float) -> dict[str, NodeView]:
+    def views(self, now: float) -> Mapping[str, NodeView]:
         """What has not changed is the same object as the last time."""
-        for name, known in self._nodes.items():
-            state = known.state(now)
-            if known.view is None or known.view.state != state:
-                known.view = self._view(name, known, now)
-        return {name: known.view for name, known in self._nodes.items() if known.view is not None}
+        if self._seen is None or now >= self._seen_until:
+            self._seen = {name: self._seen_now(name, k, now) for name, k in self._nodes.items()}
+            lively = (k.heard for k in self._nodes.values() if k.state(now) == ONLINE)
+            self._seen_until = min(lively, default=math.inf) + SILENT_SECONDS
+        return self._seen
 
     def states(self, now: float) -> dict[str, str]:
-        return {name: known.state(now) for name, known in self._nodes.items()}
+        return {name: view.state for name, view in self.views(now).items()}
+
+    def _seen_now(self, name: str, known: _Known, now: float) -> NodeView:
+        if known.view is None or known.view.state != known.state(now):
+            known.view = self._view(name, known, now)
+        return known.view
 
     def _take_birth(self, name: str, birth: Birth, now: float) -> bool:
         known = self._nodes.get(name)

@@ -69,11 +69,13 @@ class Outstanding:
             self._over = False
 
     def rest(self, seconds: float) -> None:
-        """Waits so long; not when since the last look the last open command was answered."""
+        """Waits so long; not when since the last look the last open command was answered, or
+        somebody was in a hurry."""
         with self._changed:
             self._changed.wait_for(lambda: self._over, seconds)
 
-    def stop(self) -> None:
+    def hurry(self) -> None:
+        """No rest before the next look."""
         with self._changed:
             self._end()
 
@@ -115,13 +117,17 @@ class Loop:
         self._thread.start()
 
     def wake(self) -> None:
-        """Something has changed: look at once."""
+        """Something has changed: look when the rest is over."""
         self._woken.set()
+
+    def hurry(self) -> None:
+        """Somebody wants something else: look at once."""
+        self._woken.set()
+        self._asked.hurry()
 
     def stop(self) -> None:
         self._ended.set()
-        self._woken.set()
-        self._asked.stop()
+        self.hurry()
         if self._thread.is_alive():
             self._thread.join()
         self._write_log()

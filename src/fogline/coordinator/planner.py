@@ -41,7 +41,7 @@ class Nodes:
         """Writes down the nodes that are new or different, and those that failed or came up."""
         self.history.look(heard, self._control.connected, at)
         with self._lock:
-            news = [view.node for n, view in heard.items() if self._before(n) != view.node]
+            news = [view.node for n, view in heard.items() if self._is_news(n, view.node)]
             self._store.remember_nodes(news, at)
             self._known.update({node.name: (node, at) for node in news})
 
@@ -52,9 +52,9 @@ class Nodes:
             self._known.pop(name, None)
         self.history.forget(name)
 
-    def _before(self, name: str) -> Node | None:
+    def _is_news(self, name: str, node: Node) -> bool:
         known = self._known.get(name)
-        return known[0] if known else None
+        return known is None or (known[0] is not node and known[0] != node)
 
 
 @dataclass(frozen=True, slots=True)

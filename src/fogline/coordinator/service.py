@@ -361,7 +361,7 @@ class Service:
 
     def _note(self, at: float, kind: str, body: dict[str, Any]) -> None:
         self._parts.planner.changed()
-        self._parts.loop.wake()
+        self._parts.loop.hurry()
         self._parts.store.log([Entry(at, kind, body)])
 
 

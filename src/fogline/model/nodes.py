@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from fogline.errors import DataError
@@ -19,6 +20,8 @@ SILENT = "silent"
 """Its connection stands, but it has told nothing for a while."""
 
 _FORBIDDEN = "/+#$\0"
+_LONGEST_NAME = 120
+"""In bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,14 @@ class Node:
 
 def is_name(text: str) -> bool:
     """Whether a node or job can be called this: it becomes part of topics and file names."""
-    usable = bool(text) and not any(sign in text for sign in _FORBIDDEN)
-    return usable and text == text.strip() and text.isprintable() and len(text.encode()) <= 120
+    return 0 < len(text) <= _LONGEST_NAME and _is_short_name(text)
+
+
+@lru_cache(maxsize=10_000)
+def _is_short_name(text: str) -> bool:
+    """The same names come again and again."""
+    usable = not any(sign in text for sign in _FORBIDDEN) and text == text.strip()
+    return usable and text.isprintable() and len(text.encode()) <= _LONGEST_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +127,8 @@ class Observed:
     def from_json(cls, data: Any) -> Observed:
         if not isinstance(data, dict) or not isinstance(data.get("job"), str):
             raise DataError("this does not describe a job")
-        known = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
+        fields = cls.__dataclass_fields__
+        known = {key: value for key, value in data.items() if key in fields}
         known["runs"] = tuple(str(run) for run in known.get("runs", ()))
         known.setdefault("version", "")
         known.setdefault("state", "starting")

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from fogline.errors import SetupError
 from fogline.settings import Settings
+from fogline.spark.scratch import own_folder
 
 JAR = Path(__file__).with_name("fogline-connector.jar")
 CLASSES = JAR.with_suffix(".jsa")
@@ -52,8 +54,8 @@ def open_session(
     if running is not None and running.sparkContext._jsc is not None:
         return running
     conf = SparkConf().setMaster(settings.engine).setAppName(name)
-    conf.setAll(list((_configuration(settings) | dict(more or {})).items()))
     try:
+        conf.setAll(list((_configuration(settings) | dict(more or {})).items()))
         context = SparkContext(gateway=_launch(conf), conf=conf)
         return SparkSession(context)
     except Exception as error:
@@ -121,7 +123,7 @@ def _configuration(settings: Settings) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         # Where in our code a column was made helps no user, and costs more than making it.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
-        "spark.local.dir": str(settings.scratch),
+        "spark.local.dir": str(_spilled(settings)),
         "spark.pyspark.python": sys.executable,
     }
 
@@ -130,9 +132,16 @@ def _java_options(settings: Settings) -> str:
     """Those of the user come last and win."""
     # A query of many insights is one large generated method, which Java would otherwise interpret.
     own = f"-Dlog4j2.configurationFile=file:{_LOGGING} -Xss8m -XX:-DontCompileHugeMethods"
+    own += f" -Djava.io.tmpdir={own_folder(Path(tempfile.gettempdir()))}"
     if CLASSES.exists():
         own += f" -XX:SharedArchiveFile={CLASSES} -Xlog:cds*=off"
     return f"{own} {settings.java}".rstrip()
+
+
+def _spilled(settings: Settings) -> Path:
+    """Where state and shuffled rows go. The workers of a cluster have folders of their own."""
+    local = settings.engine.startswith("local")
+    return own_folder(settings.scratch) if local else settings.scratch
 
 
 def _local_files(settings: Settings) -> dict[str, str]:
