@@ -139,3 +139,19 @@ def test_partitions_each_give_their_part(spark: SparkSession, tmp_path: Path) ->
     wanted = expected(records)
     assert len(rows) > len(wanted)
     assert counts == {key: nums[0] for key, (nums, _) in wanted.items()}
+
+
+def test_keys_that_differ_in_one_byte_are_different(spark: SparkSession, tmp_path: Path) -> None:
+    """Of every length: they are hashed and compared several bytes at a time."""
+    lengths = range(1, 40)
+    ones = {"s" * n for n in lengths}
+    others = {"s" * at + "t" + "s" * (n - at - 1) for n in lengths for at in range(n)}
+    keys = sorted(ones | others | {"", "s" * 1000})
+    records = [
+        {"time": BASE + n % PANE, "room": key, "x": n} for n, key in enumerate([*keys, *keys])
+    ]
+    path = tmp_path / "in"
+    path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    found = [row for row in read(spark, path, 1 << 20) if row["channel"] == 0]
+    assert {row["key"]: row["nums"][0] for row in found} == {f'{{"room":"{k}"}}': 2 for k in keys}
+    assert len(found) == len(keys)

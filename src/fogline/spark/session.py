@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import shutil
@@ -10,7 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from py4j.java_gateway import JavaGateway
@@ -34,6 +35,7 @@ _NOISE = (
     b"Using Spark's default log4j profile",
     b"Warning: Java versions > Java 11 can only operate in restricted mode",
 )
+_END_SECONDS = 10.0
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
@@ -86,8 +88,17 @@ def _launch(conf: SparkConf) -> JavaGateway:
     options = {"stderr": writer, "stdin": subprocess.PIPE}
     gateway: JavaGateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
     os.close(writer)
+    atexit.register(_end, gateway.proc)
     threading.Thread(target=_pass_on, args=(reader,), daemon=True, name="spark-stderr").start()
     return gateway
+
+
+def _end(java: subprocess.Popen[bytes]) -> None:
+    """Before its folder is removed. It ends by itself when nobody can tell it anything more."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        if java.stdin is not None:
+            java.stdin.close()
+        java.wait(_END_SECONDS)
 
 
 def _pass_on(reader: int) -> None:

@@ -47,22 +47,55 @@ final class PaneKeys {
     }
 
     private final List<PaneSpec.Key> keys;
+    /** The column of the only key where that is a text, else negative. */
+    private final int textColumn;
     private Entry[] table = new Entry[256];
+    /** That of records without the only key. */
+    private Entry keyless;
     private int size;
     private byte[] probe = new byte[64];
     private int length;
 
     PaneKeys(List<PaneSpec.Key> keys) {
         this.keys = keys;
+        this.textColumn = keys.size() == 1 && !keys.get(0).number() ? keys.get(0).column() : -1;
     }
 
     /** The entry of the record that is loaded in the columns. */
     Entry entry(Columns columns) {
+        return textColumn < 0 ? anyEntry(columns) : columns.isNull(textColumn) ? keyless(columns) : textEntry(columns);
+    }
+
+    private Entry keyless(Columns columns) {
+        if (keyless == null) {
+            keyless = new Entry(0, new byte[0], json(columns));
+        }
+        return keyless;
+    }
+
+    /** One text is looked up where it lies. */
+    private Entry textEntry(Columns columns) {
+        byte[] text = columns.textAt(textColumn);
+        int offset = columns.offsetAt(textColumn);
+        int bytes = columns.lengthAt(textColumn);
+        int hash = ShortText.hash(text, offset, bytes);
+        int at = hash & table.length - 1;
+        while (table[at] != null) {
+            Entry found = table[at];
+            if (found.hash == hash && found.bytes.length == bytes && ShortText.equal(text, offset, found.bytes)) {
+                return found;
+            }
+            at = at + 1 & table.length - 1;
+        }
+        return add(at, new Entry(hash, Arrays.copyOfRange(text, offset, offset + bytes), json(columns)));
+    }
+
+    private Entry anyEntry(Columns columns) {
         length = 0;
         for (int i = 0; i < keys.size(); i++) {
             append(columns, keys.get(i));
         }
-        int hash = hash();
+        int hash = ShortText.hash(probe, 0, length);
         int at = hash & table.length - 1;
         while (table[at] != null) {
             Entry found = table[at];
@@ -72,7 +105,10 @@ final class PaneKeys {
             }
             at = at + 1 & table.length - 1;
         }
-        Entry made = new Entry(hash, Arrays.copyOf(probe, length), json(columns));
+        return add(at, new Entry(hash, Arrays.copyOf(probe, length), json(columns)));
+    }
+
+    private Entry add(int at, Entry made) {
         table[at] = made;
         if (++size * 2 > table.length) {
             grow();
@@ -80,23 +116,12 @@ final class PaneKeys {
         return made;
     }
 
-    /** Eight bytes a step; the rest of the last step is zero. */
-    private int hash() {
-        int end = length + 7 & ~7;
-        for (int i = length; i < end; i++) {
-            probe[i] = 0;
-        }
-        long hash = length;
-        for (int i = 0; i < end; i += 8) {
-            hash = (hash ^ Platform.getLong(probe, Platform.BYTE_ARRAY_OFFSET + i)) * 0x9E3779B97F4A7C15L;
-            hash ^= hash >>> 32;
-        }
-        return (int) hash;
-    }
-
     Entry[] entries() {
-        Entry[] all = new Entry[size];
-        int at = 0;
+        int at = keyless == null ? 0 : 1;
+        Entry[] all = new Entry[size + at];
+        if (keyless != null) {
+            all[0] = keyless;
+        }
         for (Entry entry : table) {
             if (entry != null) {
                 all[at++] = entry;
