@@ -29,7 +29,7 @@ class Subscriber:
     @property
     def text(self) -> str:
         """All that it said, also about messages as they came."""
-        return self._output.read_text(encoding="utf-8")
+        return self._output.read_text(encoding="utf-8", errors="replace")
 
     def got(self, topic: str, part: str = "") -> bool:
         """Whether there was a message on that topic with this in it."""
