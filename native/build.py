@@ -1,6 +1,6 @@
-"""Builds the journal, a plugin for Mosquitto, with gcc.
+"""Builds the plugins for Mosquitto with gcc: the journal, and who may read what.
 
-Nothing happens when it is newer than its source. `python native/build.py [FILE]`.
+Nothing happens to one that is newer than its source. `python native/build.py [FOLDER]`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SOURCE = HERE / "journal.c"
-PLUGIN = HERE.parent / "src" / "fogline" / "broker" / "fogline_journal.so"
+NAMES = ("journal", "access")
+FOLDER = HERE.parent / "src" / "fogline" / "broker"
 FLAGS = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
 INSTALL = "apt-get install gcc libc6-dev mosquitto-dev"
 
 
-def build(plugin: Path) -> None:
-    newest = max(path.stat().st_mtime for path in (SOURCE, Path(__file__)))
+def build(name: str, into: Path) -> None:
+    source, plugin = HERE / f"{name}.c", into / f"fogline_{name}.so"
+    newest = max(path.stat().st_mtime for path in (source, Path(__file__)))
     if plugin.exists() and plugin.stat().st_mtime > newest:
         return
     gcc = shutil.which("gcc")
@@ -27,11 +28,11 @@ def build(plugin: Path) -> None:
         sys.exit(f"native: gcc not found; {INSTALL}")
     if not has_header(gcc):
         sys.exit(f"native: mosquitto_broker.h not found; {INSTALL}")
-    plugin.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".native-", dir=plugin.parent) as folder:
+    into.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".native-", dir=into) as folder:
         made = Path(folder) / plugin.name
-        if subprocess.run([gcc, *FLAGS, "-o", str(made), str(SOURCE)], check=False).returncode:
-            sys.exit("native: journal.c does not compile")
+        if subprocess.run([gcc, *FLAGS, "-o", str(made), str(source)], check=False).returncode:
+            sys.exit(f"native: {source.name} does not compile")
         made.replace(plugin)
     print(f"native: built {plugin.name}")
 
@@ -44,4 +45,5 @@ def has_header(gcc: str) -> bool:
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else PLUGIN)
+    for plugin in NAMES:
+        build(plugin, Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else FOLDER)

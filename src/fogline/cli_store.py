@@ -271,8 +271,9 @@ _of = click.option("--site", metavar="NAME", help="A site of this machine, if se
     "rights",
     multiple=True,
     required=True,
-    metavar="read|write:WHAT",
-    help="WHAT is values, metadata, sql, space:NAME or *; several times for several.",
+    metavar="read|write:WHAT|key:ID",
+    help="WHAT is values, metadata, sql, space:NAME or *; ID is that of a SIGNATURE; several times"
+    " for several.",
 )
 @_of
 def add_token(name: str, rights: tuple[str, ...], site: str | None) -> None:

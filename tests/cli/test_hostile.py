@@ -97,8 +97,7 @@ def test_half_characters(answer: Callable[[str], str]) -> None:
     "name", ["__class__", "__import__", "eval", "os.system", "{0.__class__}", "%s%n", "$(id)", "';"]
 )
 def test_names_that_look_like_code_are_names(answer: Callable[[str], str], name: str) -> None:
-    assert answer(f'{S}i = COMPUTE AVG("{name}") BY "{name}" EVERY 1 s WITH SIGNATURE "{name}";') \
-        == "fine"  # fmt: skip
+    assert answer(f'{S}i = COMPUTE AVG("{name}") BY "{name}" EVERY 1 s;') == "fine"
     assert "UNKNOWN_INSIGHT" in answer(f'{S}i = COMPUTE AVG(INSIGHT "{name}") EVERY 1 s;')
     assert answer(f"{S}i = COMPUTE {name}(x);") != "fine"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fogline.deploy.assign import Wholes, assignments
-from fogline.model.jobs import Assignment, Code, Job, Pipeline, Place, Route, Steps
+from fogline.model.jobs import Assignment, Code, Job, Pipeline, Place, Query, Route, Steps
 from tests.deploy.kit import SITES, gateway, site, topology
 
 WORK = Code("m:f", "1", "m.py")
@@ -127,3 +127,23 @@ def test_the_whole_is_made_once_for_the_same_jobs_and_nodes() -> None:
     ):
         wholes.of([one, other], SITES)
         assert wholes.of(pipelines, nodes).assignments == assignments(pipelines, nodes)
+
+
+def test_who_reads_a_signed_insight_is_told_its_key() -> None:
+    text = (
+        's = STREAM FROM mqtt(topic="in", format="json", time="t");\n'
+        "a = COMPUTE AVG(x, 5 s) EVERY 5 s WITH SIGNATURE 'k';\n"
+        "b = COMPUTE MAX(x, 5 s) EVERY 5 s;"
+    )
+    writes = (Place("insights/q/a", "b"), Place("insights/q/b", "b"))
+    query = Job("q", "a", Query(text), (Place("in", "a"),), writes)
+    near, far = job("n", "b", Place("insights/q/a", "b")), job("f", "b", Place("insights/#", "b"))
+    other = job("o", "b", Place("insights/q/b", "b"))
+    told = assignments([Pipeline("p", (query, near, far, other))], SITES)
+    assert told["n"][1].signed == told["f"][1].signed == {"insights/q/a": "k"}
+    assert told["o"][1].signed == told["q"][1].signed == {}
+    again = Assignment.from_json(told["n"][1].as_json())
+    assert again == told["n"][1]
+    assert again.run == replace(again, signed={}).run, "the computation goes on"
+    muted = assignments([Pipeline("p", (replace(query, muted=("a",)), near))], SITES)
+    assert muted["n"][1].signed == {}

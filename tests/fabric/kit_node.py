@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from fogline.fabric.server import Server
 from fogline.fabric.space_keys import SpaceKeys
 from fogline.fabric.spaces import RowsWhole, SpaceAnswers, SpaceRange, SpacesWhole, listed
 from fogline.fabric.tokens_file import Callers, own_token
+from fogline.model.keys import Keys
 from fogline.model.question import Question
 from fogline.storage.changes import Changes
 from fogline.storage.limits import StoreLimits
@@ -45,11 +47,17 @@ class Alone:
 
     def __init__(self, store: SiteStore) -> None:
         self._store = store
-        self._own = StoreAnswers(store)
+        self._own = StoreAnswers(store, SITE)
+        self._keys: Keys = None
         self.kept: dict[str, tuple[str, ...] | None] = {}
         self.held: dict[str, Answers] = {}
         self.stale: list[float] = []
         self._nodes = (NodeAnswer(SITE, ANSWERED), NodeAnswer("south", AWAY, why="no answer"))
+
+    def seen_by(self, keys: Keys) -> Alone:
+        other = copy(self)
+        other._own, other._keys = self._own.seen_by(keys), keys
+        return other
 
     def latest(self, names: Names, stale: float = 0.0) -> Whole:
         self.stale.append(stale)
@@ -76,7 +84,8 @@ class Alone:
     def sql_together(self, text: str, values: Range) -> Whole:
         found = self._own.range(values), self._own.latest(values.names)
         history, latest = (with_node(table, SITE) for table in found)
-        return Whole(self._store.sql_over(text, history, latest), self._nodes)
+        hidden = self._store.metadata.signed.hidden_anywhere(self._keys)
+        return Whole(self._store.sql_over(text, history, latest, hidden), self._nodes)
 
     def spaces(self, own: SpaceAnswers) -> SpacesWhole:
         return SpacesWhole(listed({SITE: own.spaces()}), self._nodes)
@@ -100,9 +109,16 @@ class Alone:
         return {origin: {"metrics": metrics} for origin, metrics in self.kept.items()}
 
     def copy_changes(
-        self, origin: str, after: int, question: Question, limit: int, whole: bool = False
+        self,
+        origin: str,
+        after: int,
+        question: Question,
+        limit: int,
+        whole: bool = False,
+        without: Collection[str] = (),
     ) -> tuple[Changes, str]:
-        return self._store.changes(after, question.metrics, limit, question.share), "of another"
+        found = self._store.changes(after, question.metrics, limit, question.share, without)
+        return found, "of another"
 
     def state(self, with_metrics: bool = False) -> Mapping[str, Any]:
         return {"node": SITE, "metrics": self._store.metric_sizes() if with_metrics else None}

@@ -202,7 +202,7 @@ def test_a_copy_is_asked_by_its_origin(node: Served, client: httpx.Client, tmp_p
     refused(client.get("/v1/latest?of=south"), 400)
     with SiteStore(tmp_path / "copy") as copy:
         copy.ingest(from_values([Value("m", "e", START, 7.0)]))
-        node.fabric.held["south"] = StoreAnswers(copy)
+        node.fabric.held["south"] = StoreAnswers(copy, "south")
         found = client.get("/v1/range?scope=node&of=south").json()["values"]
         assert [(value["node"], value["value"]) for value in found] == [("south", 7.0)]
         own = client.get(f"/v1/range?scope=node&of={SITE}").json()["values"]

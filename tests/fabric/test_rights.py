@@ -38,6 +38,8 @@ def bearer(token: str) -> bytes:
         (["read:space:*"], "read:space:b", True),
         (["read:space:*"], "read:values", False),
         (["write:space:*"], "read:space:b", False),
+        (["key:plant-7"], "read:values", False),
+        (["key:*"], "read:values", False),
     ],
 )
 def test_what_rights_allow(rights: list[str], asked: str, granted: bool) -> None:
@@ -46,7 +48,10 @@ def test_what_rights_allow(rights: list[str], asked: str, granted: bool) -> None
 
 @pytest.mark.parametrize(
     "right", ["", "read", "read:", "values", "**", "read:space:", "read:space:A", "read:space:a b",
-              "delete:values", "read:values\n", "read:space:../x"]
+              "delete:values", "read:values\n", "read:space:../x", "key", "key:", "key:a b",
+              "key:a,b",
+              "key:a\n", "key:#", "key:+", "key:'", "key:ü", "key:-a", "key:a/b", "key:**",
+              "key:" + "a" * 65, "read:key:a"]
 )  # fmt: skip
 def test_rights_that_do_not_exist(right: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
@@ -54,6 +59,25 @@ def test_rights_that_do_not_exist(right: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         add_token(tmp_path, "a", [right])
     assert list_tokens(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("rights", "keys"),
+    [
+        (["*"], None),
+        (["key:*", "read:values"], None),
+        (["read:*"], set()),
+        (["read:values", "key:plant-7", "key:a.b_c@d-e"], {"plant-7", "a.b_c@d-e"}),
+        (["key:" + "a" * 64], {"a" * 64}),
+    ],
+)
+def test_keys(rights: list[str], keys: set[str] | None) -> None:
+    assert Caller("x", parse_rights(rights)).keys == keys
+
+
+def test_owner_and_nodes_hold_all_keys() -> None:
+    assert OWNER.keys is None
+    assert NODE.keys is None
 
 
 def test_tokens_are_made_told_once_and_taken_back(tmp_path: Path) -> None:

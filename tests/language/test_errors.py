@@ -92,6 +92,17 @@ VALUES = [
     ("x = COMPUTE a WITH CONFIDENCE 1", 20, "BAD_VALUE"),
     ("x = COMPUTE a WITH K = 0", 20, "BAD_VALUE"),
     ("x = COMPUTE a WITH R = 0", 20, "BAD_VALUE"),
+    ("x = COMPUTE a WITH SIGNATURE ''", 30, "BAD_VALUE"),
+    ("x = COMPUTE a WITH SIGNATURE 'a b'", 30, "BAD_VALUE"),
+    ("x = COMPUTE a WITH SALIENCE 1 AND SIGNATURE = '#'", 47, "BAD_VALUE"),
+    ("x = COMPUTE a WITH SIGNATURE '+'", 30, "BAD_VALUE"),
+    ("x = COMPUTE a WITH SIGNATURE '*'", 30, "BAD_VALUE"),
+    ("x = COMPUTE a WITH SIGNATURE 'a,b'", 30, "BAD_VALUE"),
+    ("x = COMPUTE a WITH SIGNATURE '-a'", 30, "BAD_VALUE"),
+    ("x = COMPUTE a WITH SIGNATURE 'schlüssel'", 30, "BAD_VALUE"),
+    (r"x = COMPUTE a WITH SIGNATURE 'it\'s'", 30, "BAD_VALUE"),
+    (r"x = COMPUTE a WITH SIGNATURE 'a\n'", 30, "BAD_VALUE"),
+    (f"x = COMPUTE a WITH SIGNATURE '{'a' * 65}'", 30, "BAD_VALUE"),
     ("x = COMPUTE 1e999", 13, "BAD_VALUE"),
     (r'x = COMPUTE "\d"', 13, "BAD_VALUE"),
     (r'x = COMPUTE "\u12"', 13, "BAD_VALUE"),
@@ -110,6 +121,14 @@ def test_values(text: str, column: int, code: str) -> None:
     (problem,) = problems(text)
     assert (problem.code, problem.line, problem.column) == (code, 1, column)
     assert problem.source == text
+
+
+def test_a_signature_that_cannot_be_a_key_has_a_hint() -> None:
+    (problem,) = problems("x = COMPUTE a\n  WITH SIGNATURE 'plant 7'")
+    assert problem.message == "'plant 7' cannot be a key of SIGNATURE"
+    assert "64 letters, digits" in problem.hint
+    line, caret = problem.render().splitlines()[1:3]
+    assert caret.index("^") == line.index("'plant 7'")
 
 
 def test_several_problems_in_one_text() -> None:

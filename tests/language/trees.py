@@ -115,7 +115,7 @@ options = st.builds(
     confidence=st.none() | st.floats(0, 0.999999, exclude_min=True),
     awareness=st.sampled_from([None, "COMPUTATIONS", "ACCURACY"]),
     allow=st.none() | conditions,
-    signature=st.none() | some_text,
+    signature=st.none() | st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._@-]{0,63}\Z"),
     algorithm=st.none() | some_text,
     neighbours=st.none() | st.integers(1, 10**9),
     radius=st.none() | floats.filter(bool),

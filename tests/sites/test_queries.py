@@ -16,6 +16,7 @@ import yaml
 from fogline.demo.world import Process, World, free_port
 from fogline.log import SiteLog
 from tests.agent.kit import Publisher, payloads
+from tests.broker.subscriber import Subscriber
 from tests.sites.kit import deployed
 from tests.waiting import wait_for
 
@@ -102,6 +103,27 @@ def test_first_stages_at_the_edge(world: World, tmp_path: Path) -> None:
         assert sorted(mean()) == sorted(expected["mean"])
         world.wait(lambda: len(most()) >= len(expected["most"]), 120, "all maxima at b")
         assert sorted(most()) == sorted(expected["most"])
+
+
+def test_a_signed_insight_goes_from_site_to_site_unseen(world: World, tmp_path: Path) -> None:
+    """Computed at d, read at b over a link: who has no key sees it at neither broker."""
+    query = QUERY.replace("EVERY 5 s;", "EVERY 5 s WITH SIGNATURE 'plant-7';")
+    with deployed(world, "closed", query.format(nodes=""), "ins") as jobs:
+        where = {job["name"]: job["node"] for job in jobs}
+        assert (where["closed-mean"], where["closed-b"]) == ("d", "b")
+        seen = {site: Subscriber(world.ports[site], tmp_path) for site in "bd"}
+        try:
+            for site, own in zip("ab", parts(readings(3)), strict=True):
+                publish(world.ports[site], f"closed-{site}", "rooms", own)
+            topic = "insights/closed-b/most"
+            wait_for(lambda: seen["b"].got(topic), 120, "what is made of it")
+            wait_for(lambda: seen["d"].got("metrics/node"), 30, "messages at d")
+            assert results(world, "d", "closed-mean", "mean")
+            for client in seen.values():
+                assert "insights/closed-mean/mean" not in client.text
+        finally:
+            for client in seen.values():
+                client.close()
 
 
 @pytest.fixture

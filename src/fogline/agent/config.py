@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fogline.agent.store_config import StoreConfig
+from fogline.broker.access import check_login
 from fogline.broker.login import with_login
 from fogline.config_file import Reader, port, read_yaml, within
 from fogline.errors import UsageError
@@ -28,6 +29,14 @@ EXAMPLE = """\
 site: north
 jobs: [city.ins]
 """
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderConfig:
+    """A further login of the own Mosquitto, and the keys of signed insights that it holds."""
+
+    password_file: Path
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +61,36 @@ class BrokerConfig:
     or with `sync` a power failure too (then a message takes as long as the disk does)."""
     queued_megabytes: float = 64.0
     """What the own Mosquitto keeps in memory for one subscriber that is away or behind."""
+    keys: tuple[str, ...] = ()
+    """Of signed insights, that `user` may read at the own Mosquitto."""
+    readers: Mapping[str, ReaderConfig] = field(default_factory=dict)
+
+    @property
+    def logins(self) -> dict[str, frozenset[str]]:
+        """All users of the own Mosquitto, and their keys."""
+        main = {} if self.user is None else {self.user: frozenset(self.keys)}
+        return {name: frozenset(reader.keys) for name, reader in self.readers.items()} | main
 
     def __post_init__(self) -> None:
+        self._check_readers()
         if self.protocol not in PROTOCOLS:
             known = " or ".join(PROTOCOLS)
             raise UsageError(f"broker: protocol is {self.protocol!r:.80}, not {known}")
         if self.url is None and (self.certificate is None) != (self.key is None):
             text = "broker: TLS needs both 'certificate' and 'key'"
             raise UsageError(text, "the broker's own, PEM files")
+
+    def _check_readers(self) -> None:
+        if (self.keys or self.readers) and self.url is not None:
+            text = "broker: 'keys' and 'readers' are for the site's own Mosquitto"
+            raise UsageError(text, "who may read what at an existing broker, its own rules say")
+        if self.keys and self.user is None:
+            raise UsageError("broker: 'keys' are those of 'user'", "or name a login in 'readers'")
+        if self.user is not None and self.user in self.readers:
+            raise UsageError(f"broker: {self.user!r:.80} is 'user' and one of 'readers'")
+        if self.url is None:
+            for name, keys in self.logins.items():
+                check_login(name, keys)
 
 
 @dataclass(frozen=True, slots=True)

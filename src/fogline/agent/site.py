@@ -21,11 +21,12 @@ from typing import Any
 
 from fogline.agent.children import Child
 from fogline.agent.config import NOW, SiteConfig
-from fogline.agent.jobs import job_folder
+from fogline.agent.jobs import AgentJob, job_folder
 from fogline.agent.manager import Manager
 from fogline.agent.packages import Packages
 from fogline.agent.readers import retire_strays
 from fogline.agent.reporting import Reporter
+from fogline.agent.signed import needed_keys, restricted
 from fogline.agent.site_broker import SiteBroker
 from fogline.agent.site_jobs import SiteJobs
 from fogline.agent.starts import forget_starts, note_starts
@@ -109,6 +110,7 @@ class Site:
         _make_folder(self.folder)
         self._lock = _locked(self.folder / "agent.lock")
         self._note_starts()
+        self._restrict()
         self.broker.start(item["log"] for item in self._told.subscriptions() if not item["broker"])
         self._start_reporter()
         self.tick()
@@ -259,15 +261,29 @@ class Site:
     def install(self, assignments: Iterable[Assignment], seconds: float) -> None:
         """Makes these jobs so; returns when what is sent to their topics is kept for them."""
         given = list(assignments)
-        with self._changing:
-            self.jobs.check(given)
-            changed = self.jobs.install(given, self._told.revision + 1)
-            revision = self._changed() if changed else self._told.revision
         deadline = time.monotonic() + seconds
-        while self._ingest.status.get("revision", 0) < revision:
-            if time.monotonic() > deadline:
-                raise SetupError("the ingest process does not answer", "it is tried again")
-            time.sleep(0.005)
+        with self._changing:
+            coming = self.jobs.check(given)
+            self._restrict(coming)
+            told = self._tell_signatures(coming, deadline)
+            changed = self.jobs.install(given, self._told.revision + 1)
+            revision = self._changed() if changed or told else self._told.revision
+        _wait_for(self._ingest, revision, deadline)
+
+    def _tell_signatures(self, coming: list[AgentJob], deadline: float) -> bool:
+        """The store knows who may read what the jobs compute before they do; whether it was told.
+        One that does not run gets to know it when it starts."""
+        before = needed_keys(self._told.signed())
+        self._told.coming = coming
+        try:
+            if not self._store.running or needed_keys(self._told.signed()) <= before:
+                return False
+            self._told.revision += 1
+            self._store.update()
+            _wait_for(self._store, self._told.revision, deadline)
+            return True
+        finally:
+            self._told.coming = []
 
     def remove(self, names: Iterable[str]) -> None:
         """Ends these jobs; what they have computed is still sent, then they are forgotten."""
@@ -287,7 +303,19 @@ class Site:
                 self._told.shares = shares
                 self._changed()
 
+    def _restrict(self, coming: Iterable[AgentJob] = ()) -> None:
+        """Before what is restricted is published. Raises SetupError when it cannot be told."""
+        before = self.broker.unguarded
+        self.broker.restrict(restricted([*coming, *self.jobs.all()]))
+        for topic in self.broker.unguarded:
+            if topic not in before:
+                _say(f"{topic} is signed: who may read it there, the rules of the broker say")
+
     def _changed(self) -> int:
+        try:
+            self._restrict()
+        except SetupError as error:
+            _say(f"more topics are restricted than need be: {error}")
         self._told.revision += 1
         for child in self._children:
             child.update()
@@ -299,6 +327,14 @@ class Site:
         if self.jobs.release_drained(stopped, self._told.revision + 1):
             self._changed()
         self.jobs.clean_up(min(int(c.status.get("revision", 0)) for c in self._children))
+
+
+def _wait_for(child: Child, revision: int, deadline: float) -> None:
+    """Until it works by that revision."""
+    while child.status.get("revision", 0) < revision:
+        if time.monotonic() > deadline:
+            raise SetupError(f"the {child.name} process does not answer", "it is tried again")
+        time.sleep(0.005)
 
 
 def _say(text: str) -> None:

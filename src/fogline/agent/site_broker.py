@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from fogline.agent.brokers import Connection, broker_options
 from fogline.agent.config import DEFAULT_PROTOCOL, BrokerConfig
 from fogline.agent.journal import READER, register
+from fogline.broker.access import SITE, AccessFile, Restricted
 from fogline.broker.login import read_password, with_login
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions, ServerTls
 from fogline.errors import SetupError
@@ -25,6 +27,8 @@ class SiteBroker:
         self._folder = folder
         self._min_free = min_free
         self._restarts = 0
+        self._access = AccessFile(folder / "broker" / "access", config.logins)
+        self._restricted: dict[str, Restricted] = {}
         self._own = None if config.url else self._mosquitto()
         self._watch: Connection | None = None
         """Shows whether an existing broker can be reached."""
@@ -37,6 +41,8 @@ class SiteBroker:
             port=given.port or _remembered_port(folder),
             user=given.user,
             password=read_password(given.password_file),
+            logins=self._logins(),
+            access=self._access.path,
             tls=_server_tls(given),
             inner=given.certificate is not None,
             queued_bytes=round(given.queued_megabytes * (1 << 20)),
@@ -45,6 +51,12 @@ class SiteBroker:
             journal_free_bytes=self._min_free,
         )
         return Mosquitto(folder, options)
+
+    def _logins(self) -> dict[str, str]:
+        """Those of readers, and one that only the site's own processes know."""
+        readers = self._config.readers.items()
+        found = {name: read_password(reader.password_file) or "" for name, reader in readers}
+        return {SITE: secrets.token_urlsafe(32), **found}
 
     @property
     def own(self) -> bool:
@@ -82,12 +94,27 @@ class SiteBroker:
         found = {name: str(path) for name, path in files.items() if path is not None}
         return found or None
 
+    def restrict(self, topics: Mapping[str, Restricted | None]) -> None:
+        """From now on, before anything more is published; None: the topic is everybody's. One that
+        is not named stays as it is: something of it may be under way."""
+        known = {**self._restricted, **topics}
+        self._restricted = {topic: rule for topic, rule in known.items() if rule is not None}
+        if self._own is not None:
+            self._access.restrict(self._restricted.values())
+
+    @property
+    def unguarded(self) -> list[str]:
+        """Restricted topics about which an existing broker decides."""
+        return [] if self.own else sorted(self._restricted)
+
     def start(self, journaled: Iterable[str]) -> None:
-        """`journaled` are the logs that get what the own broker confirms."""
+        """`journaled` are the logs that get what the own broker confirms. What is restricted is
+        told before."""
         if self._own is None:
             self._watch = Connection(self.url, broker_options("", self.tls))
         else:
             register(self.journal, journaled)
+            self._access.restrict(self._restricted.values())
             self._own.start()
             _remember_port(self._own.folder, self._own.port)
 

@@ -91,14 +91,18 @@ class SiteJobs:
 
     # ── changes ────────────────────────────────────────────────────────────────────────────────
 
-    def check(self, assignments: Iterable[Assignment]) -> None:
-        """Raises FoglineError, before anything is changed, when one of them cannot run here."""
+    def check(self, assignments: Iterable[Assignment]) -> list[AgentJob]:
+        """The jobs that they will be. Raises FoglineError, before anything is changed, when one of
+        them cannot run here."""
+        made = []
         for assignment in assignments:
             if assignment.job in self._local:
                 raise UsageError(f"{assignment.job} is a job of the site's own configuration")
             job = _made(assignment, self._engine)
             if job.name in self._ending and not self._may_follow(job):
                 raise UsageError(f"job {job.name} is still ending", "try again in a moment")
+            made.append(job)
+        return made
 
     def _may_follow(self, new: AgentJob) -> bool:
         """Whether it can take the place of the job that ends under this name: its records go where

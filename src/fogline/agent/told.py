@@ -8,6 +8,7 @@ from typing import Any
 from fogline.agent.config import SiteConfig
 from fogline.agent.jobs import AgentJob, copies, fabric_logs, routes, subscriptions
 from fogline.agent.packages import Packages
+from fogline.agent.signed import Signatures, signatures
 from fogline.agent.site_broker import SiteBroker
 from fogline.agent.site_jobs import SiteJobs
 from fogline.agent.store_feeds import feeds, topics
@@ -31,6 +32,8 @@ class Told:
         self.revision = 1
         self.shares: Shares = {}
         """How much of nodes' values is sent to queries here, where that is less than they ask."""
+        self.coming: list[AgentJob] = []
+        """Jobs that are being installed."""
         self._config = config
         self._jobs = jobs
         self._broker = broker
@@ -108,9 +111,14 @@ class Told:
             },
             "nodes": dict(config.nodes),
             "control": self._control(),
+            "signed": self.signed(),
             "feeds": feeds(self._jobs.all(), config),
             "fabric_logs": fabric_logs(self._jobs.all(), self.shares),
         }
+
+    def signed(self) -> Signatures:
+        """Also of jobs that are about to come: the store knows it before there is a value."""
+        return signatures([*self.coming, *self._jobs.all()])
 
     def _control(self) -> dict[str, Any] | None:
         """The control broker, where births tell of other sites."""

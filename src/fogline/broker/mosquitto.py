@@ -8,7 +8,6 @@ journal every message is in a site log before it is confirmed (docs/design/journ
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import pwd
 import shutil
@@ -17,18 +16,21 @@ import ssl
 import subprocess
 import threading
 import time
-from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
+from fogline.broker.access import SITE
 from fogline.broker.parent_death import end_with_parent
+from fogline.broker.passwords import write_passwords
 from fogline.broker.said import keep_bounded
 from fogline.errors import SetupError, UsageError
 
 INSTALL = "install it with: apt-get install mosquitto"
 PLUGIN = Path(__file__).with_name("fogline_journal.so")
+ACCESS = Path(__file__).with_name("fogline_access.so")
 BUILD = (
     "run scripts/setup.sh, or native/build.py after: apt-get install gcc libc6-dev mosquitto-dev"
 )
@@ -37,7 +39,6 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 START_SECONDS = 10.0
 STOP_SECONDS = 10.0
 PORT_ATTEMPTS = 5
-HASH_ROUNDS = 10_000
 # The log's largest payload and topic, and some room for what MQTT puts around them.
 LARGEST_PACKET = (16 << 20) + (128 << 10)
 # The smallest CONNECT there is; any answer to it shows that a broker is at work.
@@ -62,6 +63,10 @@ class MosquittoOptions:
     host: str = "127.0.0.1"
     user: str | None = None
     password: str | None = field(default=None, repr=False)
+    logins: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Further users and their passwords. `SITE` is that of the processes that belong to it."""
+    access: Path | None = None
+    """With a journal: the file of who may read and write which topics (`broker.access`)."""
     tls: ServerTls | None = None
     inner: bool = False
     """Whether it listens a second time, on a free port of loopback without TLS: for processes that
@@ -122,7 +127,7 @@ def configuration(options: MosquittoOptions, port: int, folder: Path, inner_port
         "set_tcp_nodelay true",
         *_saving_lines(options, folder),
     ]
-    if options.user is not None:
+    if _logins(options):
         lines.append(f"password_file {folder / 'passwords'}")
     if os.geteuid() == 0:
         # Started by root it would change to a user that cannot read the folder.
@@ -140,8 +145,25 @@ def _saving_lines(options: MosquittoOptions, folder: Path) -> list[str]:
     return ["persistence true", place, *often]
 
 
+def _logins(options: MosquittoOptions) -> dict[str, str]:
+    main = {} if options.user is None else {options.user: options.password or ""}
+    return {**options.logins, **main}
+
+
+def _access_lines(options: MosquittoOptions) -> list[str]:
+    if options.access is None:
+        return []
+    return [
+        f"plugin {ACCESS}",
+        f"plugin_opt_file {options.access.absolute()}",
+        f"plugin_opt_site {SITE}",
+        f"plugin_opt_open {'true' if options.user is None else 'false'}",
+    ]
+
+
 def _journal_lines(options: MosquittoOptions, journal: Path) -> list[str]:
     return [
+        *_access_lines(options),
         f"plugin {PLUGIN}",
         f"plugin_opt_folder {journal.absolute()}",
         f"plugin_opt_sync {'true' if options.journal_sync else 'false'}",
@@ -189,18 +211,21 @@ class Mosquitto:
     @property
     def url(self) -> str:
         """The address for clients, with user and password: not for printing."""
-        scheme = "mqtt" if self.options.tls is None else "mqtts"
-        return self._url(scheme, self.options.host, self.port)
+        return self._url(self.options.user or "", self.options.password or "")
 
     @property
     def inner_url(self) -> str:
-        """The address for processes that belong to it; the same where there is no second one."""
-        return self._url("mqtt", LOOPBACK[0], self._inner_port) if self.options.inner else self.url
+        """The address for processes that belong to it, with their login: not for printing. It is
+        the same where there is no second listener and no login of theirs."""
+        user = SITE if SITE in self.options.logins else self.options.user or ""
+        password = _logins(self.options).get(user, "")
+        if self.options.inner:
+            return _url("mqtt", f"{LOOPBACK[0]}:{self._inner_port}", user, password)
+        return self._url(user, password)
 
-    def _url(self, scheme: str, host: str, port: int) -> str:
-        user = quote(self.options.user or "", safe="")
-        password = quote(self.options.password or "", safe="")
-        return f"{scheme}://{f'{user}:{password}@' if user else ''}{host}:{port}"
+    def _url(self, user: str, password: str) -> str:
+        scheme = "mqtt" if self.options.tls is None else "mqtts"
+        return _url(scheme, f"{self.options.host}:{self.port}", user, password)
 
     @property
     def running(self) -> bool:
@@ -219,11 +244,12 @@ class Mosquitto:
         if self.running:
             return self
         program = find_mosquitto()
-        if self.options.journal is not None and not PLUGIN.exists():
+        if self.options.journal is not None and not (PLUGIN.exists() and ACCESS.exists()):
             raise SetupError("the journal of the broker is not built", BUILD)
         self.folder.mkdir(parents=True, exist_ok=True)
         _data(self.options, self.folder).mkdir(parents=True, exist_ok=True)
-        self._write_passwords()
+        if logins := _logins(self.options):
+            write_passwords(self.folder / "passwords", logins)
         self.keep_log_bounded()
         for attempt in range(PORT_ATTEMPTS if not self.port else 1):
             port = self.port or _free_port(self.options.host)
@@ -306,21 +332,10 @@ class Mosquitto:
             hint = "is another broker running? choose another port"
             raise SetupError(f"port {port} is taken: {error.strerror}", hint) from error
 
-    def _write_passwords(self) -> None:
-        """The file holds no password, only what tells whether one is right."""
-        if self.options.user is None:
-            return
-        secrets = self.folder / "passwords"
-        secrets.unlink(missing_ok=True)
-        with os.fdopen(os.open(secrets, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
-            file.write(f"{self.options.user}:{_hashed(self.options.password or '')}\n")
 
-
-def _hashed(password: str) -> str:
-    """Mosquitto's own form: PBKDF2 with SHA-512, and what is needed to repeat it."""
-    salt = os.urandom(12)
-    key = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, HASH_ROUNDS, 64)
-    return f"$7${HASH_ROUNDS}${b64encode(salt).decode()}${b64encode(key).decode()}"
+def _url(scheme: str, place: str, user: str, password: str) -> str:
+    login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user else ""
+    return f"{scheme}://{login}{place}"
 
 
 def _bind(host: str, port: int) -> int:

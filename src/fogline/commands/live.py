@@ -105,7 +105,7 @@ class _LiveRun:
             if self._began is None and self._status["healthy"]:
                 self._began = time.monotonic()
                 if on_ready is not None:
-                    on_ready(self._site.broker_url)
+                    on_ready(self._site.broker_address)
             time.sleep(_POLL_SECONDS)
 
     def _is_over(self, seconds: float | None) -> bool:

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from fogline.deploy.flow import Flow, Key, key_of
+from fogline.deploy.query_topics import signed_topics
+from fogline.deploy.topics import TopicTree
 from fogline.deploy.topology import Topology
 from fogline.model.jobs import (
     LINK,
@@ -78,7 +80,13 @@ def _same(these: list[tuple[str, Job]], those: list[tuple[str, Job]]) -> bool:
 def _told_all(owners: list[tuple[str, Job]], flow: Flow, topology: Topology) -> Assignments:
     routes = _Routes(flow, {job.name: job.node for _, job in owners}, topology)
     made = _made(flow, {job.name for _, job in owners if not isinstance(job.work, Steps)})
-    return {job.name: (job.node, _assignment(owner, job, routes, made)) for owner, job in owners}
+    signed = TopicTree[tuple[str, str]]()
+    for _, job in owners:
+        for topic, key in signed_topics(job):
+            signed.add(topic, (topic, key))
+    return {
+        job.name: (job.node, _assignment(owner, job, routes, made, signed)) for owner, job in owners
+    }
 
 
 def _made(flow: Flow, makers: Set[str]) -> Mapping[Key, list[str]]:
@@ -93,7 +101,11 @@ def _made(flow: Flow, makers: Set[str]) -> Mapping[Key, list[str]]:
 
 
 def _assignment(
-    pipeline: str, job: Job, routes: _Routes, made: Mapping[Key, list[str]]
+    pipeline: str,
+    job: Job,
+    routes: _Routes,
+    made: Mapping[Key, list[str]],
+    signed: TopicTree[tuple[str, str]],
 ) -> Assignment:
     taken = [topic for place in job.reads for topic in made.get(key_of(place), ())]
     return Assignment(
@@ -107,6 +119,7 @@ def _assignment(
         running=job.running,
         muted=job.muted,
         made=tuple(sorted(set(taken))) if isinstance(job.work, Code) else (),
+        signed=dict(pair for place in job.reads for pair in signed.meeting(place.topic)),
     )
 
 

@@ -27,6 +27,14 @@ class StreamTopic:
     broker: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Output:
+    insight: str
+    to: str
+    """What TO says, with + for its keys; empty where it says nothing."""
+    key: str | None
+
+
 def stream_topics(query: QueryFile) -> tuple[StreamTopic, ...]:
     """What a query reads over MQTT."""
     return tuple(
@@ -56,11 +64,7 @@ def own_topics(job: Job) -> Iterator[str]:
     each insight. That other sites get an insight makes no sink of it."""
     if not isinstance(job.work, Query):
         return
-    told = [
-        (insight_log(job.outlet, name), to)
-        for name, to in _outputs(job.work.text)
-        if (not job.work.insights or name in job.work.insights) and name not in job.muted
-    ]
+    told = [(topic, output.to) for topic, output in _told(job, job.work)]
     sinks = {place.topic for place in job.writes} - {topic for topic, _ in told}
     for topic, to in told:
         if not sinks:
@@ -69,13 +73,29 @@ def own_topics(job: Job) -> Iterator[str]:
             yield to
 
 
+def signed_topics(job: Job) -> Iterator[tuple[str, str]]:
+    """The topics of a query's signed insights, and their keys."""
+    if isinstance(job.work, Query):
+        for topic, output in _told(job, job.work):
+            if output.key is not None:
+                yield topic, output.key
+
+
+def _told(job: Job, work: Query) -> Iterator[tuple[str, _Output]]:
+    """The topics of the insights that a job tells."""
+    for output in _outputs(work.text):
+        wanted = not work.insights or output.insight in work.insights
+        if wanted and output.insight not in job.muted:
+            yield insight_log(job.outlet, output.insight), output
+
+
 @lru_cache(maxsize=4096)
-def _outputs(text: str) -> tuple[tuple[str, str], ...]:
+def _outputs(text: str) -> tuple[_Output, ...]:
     try:
         insights = parse(text).insights
     except QueryError:
         return ()
-    return tuple((insight.name, _to_filter(insight.to)) for insight in insights)
+    return tuple(_Output(i.name, _to_filter(i.to), i.options.signature) for i in insights)
 
 
 def _to_filter(to: object) -> str:

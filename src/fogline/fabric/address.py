@@ -12,6 +12,7 @@ from starlette.responses import Response
 from fogline.fabric import times
 from fogline.fabric.node import Node
 from fogline.fabric.rights import Caller
+from fogline.model.keys import Keys, is_key
 from fogline.storage.errors import BadQuery
 
 ALL, EACH, HERE = "all", "each", "node"
@@ -48,6 +49,14 @@ class Ask:
     body: bytes = b""
     type: str = ""
     """The body's."""
+
+    @property
+    def keys(self) -> Keys:
+        """Those of signed insights that may be in the answer."""
+        held, wanted = self.caller.keys, self.values.get("keys")
+        if held is None or wanted is None:
+            return wanted if held is None else held
+        return held & frozenset(wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +142,13 @@ def share(text: str) -> float:
     return found
 
 
+def keys(text: str) -> frozenset[str]:
+    found = frozenset(text.split(",") if text else ())
+    if not all(map(is_key, found)):
+        raise BadQuery(f"keys are names with commas between, not {text!r:.80}")
+    return found
+
+
 METRIC = Parameter("metric", "A name, or a prefix with % behind it", many=True)
 ENTITY = Parameter("entity", "A name, or a prefix with % behind it", many=True)
 NODE = Parameter("node", "Only values that arose there; a name, or a prefix", many=True)
@@ -143,6 +159,7 @@ OF = Parameter("of", "With scope=node: this node's copy of another's values")
 STALE = Parameter("stale", "A copy may be so many seconds behind", seconds, 0.0, type="number")
 ORDER = Parameter("order", "By time: asc or desc", one_of("order", "asc", "desc"), "asc")
 SHARE = Parameter("share", "Only this share of the values", share, 1.0, type="number")
+KEYS = Parameter("keys", "Only what these open, of the keys that the token has", keys)
 CURSOR = Parameter("cursor", "The next of the page before")
 
 

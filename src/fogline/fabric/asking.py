@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from fogline.model.keys import Keys
 from fogline.storage.query import AGGREGATES, DEFAULT_ROWS
 
 ANSWERED, COPY, AWAY, REFUSED, LIMITED = "answered", "copy", "away", "refused", "limited"
@@ -66,6 +67,10 @@ class Answers(Protocol):
     limit, `NodeAway` when there is no answer.
     """
 
+    def seen_by(self, keys: Keys) -> Answers:
+        """The same for who holds these keys: what is signed with others is not there."""
+        ...
+
     def latest(self, names: Names) -> pa.Table: ...
 
     def range(self, question: Range, after: Place | None = None) -> pa.Table:
@@ -116,6 +121,10 @@ class Whole:
 
 class Everywhere(Protocol):
     """All nodes as one. Raises `StoreError` for a wrong question, never for a missing node."""
+
+    def seen_by(self, keys: Keys) -> Everywhere:
+        """The same for who holds these keys."""
+        ...
 
     def latest(self, names: Names, stale: float = 0.0) -> Whole: ...
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +128,13 @@ class Copies:
             return self._held.get(origin) if origin in self._wanted.all() else None
 
     def changes(
-        self, origin: str, after: int, question: Question, limit: int, whole: bool = False
+        self,
+        origin: str,
+        after: int,
+        question: Question,
+        limit: int,
+        whole: bool = False,
+        without: Collection[str] = (),
     ) -> tuple[Changes, str]:
         """What the copy holds, by number, and of which store; for an origin that lost it.
 
@@ -140,9 +146,9 @@ class Copies:
         metrics, share = question.metrics, question.share
         with copy.using() as store:
             if whole:
-                return copy.changes(after, metrics, limit, share), copy.id
+                return copy.changes(after, metrics, limit, share, without), copy.id
             store.flush()
-            return store.changes(after, metrics, limit, share), copy.id
+            return store.changes(after, metrics, limit, share, without), copy.id
 
     def step(self) -> bool:
         """A page of every copy, and the removal of those that are not wanted; whether there is

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -98,6 +98,7 @@ class Copy:
             page, store = origin.changes(after, group, rows)
             if store != self.id:
                 raise NodeAway("it has another store now")
+            self.store.metadata.merge(page.signed)
             self.store.ingest(with_seq(page.table), log, page.last + 1)
             if page.end:
                 self._ended[group] = asked
@@ -107,7 +108,9 @@ class Copy:
             self._all_there()
         return more
 
-    def changes(self, after: int, metrics: Group, limit: int, share: float) -> Changes:
+    def changes(
+        self, after: int, metrics: Group, limit: int, share: float, without: Collection[str] = ()
+    ) -> Changes:
         """For who follows the origin by way of this copy: up to where nothing is missing here.
 
         Raises `NodeAway` when the next values are no longer here."""
@@ -115,7 +118,7 @@ class Copy:
             raise NodeAway("the copy does not hold the next values any more")
         logs = [log for group, log in self.groups.items() if self.store.position(_complete(group))]
         last = min(map(self.store.committed, logs), default=0) - 1
-        page = self.store.changes(after, metrics, limit, share)
+        page = self.store.changes(after, metrics, limit, share, without)
         if page.last <= last:
             return page
         rows = page.table.filter(pc.less_equal(page.table["seq"], last))

@@ -11,14 +11,21 @@ from fogline.fabric.asking import Aggregate, Names, Place, Range
 from fogline.fabric.copy import Copy
 from fogline.fabric.errors import NodeAway
 from fogline.fabric.own import StoreAnswers
+from fogline.model.keys import Keys
 
 
 class CopyAnswers:
     """For any thread. Raises `NodeAway` once the copy is gone."""
 
-    def __init__(self, origin: str, current: Callable[[str], Copy | None]) -> None:
+    def __init__(
+        self, origin: str, current: Callable[[str], Copy | None], keys: Keys = None
+    ) -> None:
         self._origin = origin
         self._current = current
+        self._keys = keys
+
+    def seen_by(self, keys: Keys) -> CopyAnswers:
+        return CopyAnswers(self._origin, self._current, keys)
 
     def latest(self, names: Names) -> pa.Table:
         with self._open() as answers:
@@ -46,4 +53,4 @@ class CopyAnswers:
         if copy is None:
             raise NodeAway(f"there is no copy of {self._origin} here any more")
         with copy.using() as store:
-            yield StoreAnswers(store)
+            yield StoreAnswers(store, self._origin, self._keys)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from copy import copy as shallow
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from fogline.fabric.spaces import (
     listed,
     together,
 )
+from fogline.model.keys import Keys
 from fogline.model.question import Question
 from fogline.storage.changes import Changes
 from fogline.storage.errors import QueryLimit, StoreError
@@ -78,7 +80,8 @@ class Fabric:
         self._restore = Restore(site, store, self._clients, options)
         self._exchange = Exchange(store, self._clients, self._health, options, self._restore.look)
         self._births = Births(self._directory, options) if options.control else None
-        self._gather = Gather(site, StoreAnswers(store), self, options.threads)
+        self._gather = Gather(site, StoreAnswers(store, site), self, options.threads)
+        self._keys: Keys = None
 
     def start(self) -> None:
         self._copies.start()
@@ -104,13 +107,21 @@ class Fabric:
 
     # ── questions ────────────────────────────────────────────────────────────────────────────────
 
+    def seen_by(self, keys: Keys) -> Fabric:
+        """The same for who holds these keys: every node leaves out what is signed with others."""
+        other = shallow(self)
+        other._keys = keys
+        return other
+
     def latest(self, names: Names, stale: float = 0.0) -> Whole:
-        found = self._gather.all(lambda _, answers: answers.latest(names), names, _since(stale))
+        found = self._gather.all(
+            lambda _, answers: answers.seen_by(self._keys).latest(names), names, _since(stale)
+        )
         return Whole(merge.by_names(_plain(found.tables), tables.LATEST), found.nodes)
 
     def range(self, question: Range, places: Mapping[str, Place], stale: float = 0.0) -> Whole:
         found = self._gather.all(
-            lambda node, answers: answers.range(question, places.get(node)),
+            lambda node, answers: answers.seen_by(self._keys).range(question, places.get(node)),
             question.names,
             _since(stale),
             question.start,
@@ -123,7 +134,7 @@ class Fabric:
 
     def aggregate(self, question: Aggregate, stale: float = 0.0) -> Whole:
         found = self._gather.all(
-            lambda _, answers: answers.aggregate(question),
+            lambda _, answers: answers.seen_by(self._keys).aggregate(question),
             question.names,
             _since(stale),
             question.start,
@@ -133,11 +144,11 @@ class Fabric:
         return Whole(merge.buckets(found.tables, schema, question.descending), found.nodes)
 
     def metrics(self, prefix: str) -> Whole:
-        found = self._gather.all(lambda _, answers: answers.metrics(prefix))
+        found = self._gather.all(lambda _, answers: answers.seen_by(self._keys).metrics(prefix))
         return Whole(merge.by_names(found.tables, tables.PAIRS), found.nodes)
 
     def sql(self, text: str) -> Whole:
-        found = self._gather.all(lambda _, answers: answers.sql(text))
+        found = self._gather.all(lambda _, answers: answers.seen_by(self._keys).sql(text))
         self._check_rows(found.tables)
         return Whole(merge.stacked(found.tables), found.nodes)
 
@@ -150,7 +161,8 @@ class Fabric:
         latest = merge.joined({}, tables.LATEST) if newest is None else newest.table
         told = past or newest
         assert told is not None
-        return Whole(self._store.sql_over(text, history, latest), told.nodes)
+        hidden = self._store.metadata.signed.hidden_anywhere(self._keys)
+        return Whole(self._store.sql_over(text, history, latest, hidden), told.nodes)
 
     def _brought(self, values: Range) -> Whole:
         """All values of a range, page by page."""
@@ -239,11 +251,17 @@ class Fabric:
         return self._copies.copy_of(origin)
 
     def copy_changes(
-        self, origin: str, after: int, question: Question, limit: int, whole: bool = False
+        self,
+        origin: str,
+        after: int,
+        question: Question,
+        limit: int,
+        whole: bool = False,
+        without: Collection[str] = (),
     ) -> tuple[Changes, str]:
         """What the copy of an origin holds, by number, and the id of the store it is of; with
         `whole` only up to where nothing is missing. Raises `NodeAway` when there is none."""
-        return self._copies.changes(origin, after, question, limit, whole)
+        return self._copies.changes(origin, after, question, limit, whole, without)
 
     def keep_copy(self, origin: str, metrics: tuple[str, ...] | None) -> None:
         """From now on, old values included; None means all metrics. Raises `StoreError`."""

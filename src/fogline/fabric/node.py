@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -24,10 +24,16 @@ class Copying(Everywhere, SpacesEverywhere, Protocol):
         ...
 
     def copy_changes(
-        self, origin: str, after: int, question: Question, limit: int, whole: bool = False
+        self,
+        origin: str,
+        after: int,
+        question: Question,
+        limit: int,
+        whole: bool = False,
+        without: Collection[str] = (),
     ) -> tuple[Changes, str]:
         """What the copy of an origin holds, by number, and the id of the store it is of; with
-        `whole` only up to where nothing is missing."""
+        `whole` only up to where nothing is missing. Metrics of `without` are left out."""
         ...
 
     def keep_copy(self, origin: str, metrics: tuple[str, ...] | None) -> None:
@@ -59,7 +65,7 @@ class Node:
 
     @property
     def own(self) -> Answers:
-        return StoreAnswers(self.store)
+        return StoreAnswers(self.store, self.site)
 
     @property
     def spaces(self) -> OwnSpaces:

@@ -21,6 +21,7 @@ from fogline.fabric.merge import in_order, without_doubles
 from fogline.fabric.paging import PageStart, seal
 from fogline.fabric.space_pages import SpaceInfo, SpacePage, behind, checked
 from fogline.fabric.spaces import SpaceRange
+from fogline.model.keys import Keys
 from fogline.storage.changes import MAX_SEQ, Changes
 from fogline.storage.errors import BadValue, StoreError
 from fogline.storage.identity import is_id
@@ -48,6 +49,7 @@ class NodeClient:
         self._door = Door(address, token, patience or Patience())
         self._node = node
         self._of = ""
+        self._keys: Keys = None
 
     @property
     def address(self) -> str:
@@ -57,6 +59,12 @@ class NodeClient:
         """The same node's copy of another's values; it shares the connections."""
         other = copy(self)
         other._of = origin
+        return other
+
+    def seen_by(self, keys: Keys) -> NodeClient:
+        """The same node, which answers as it would somebody with these keys."""
+        other = copy(self)
+        other._keys = keys
         return other
 
     def close(self) -> None:
@@ -163,21 +171,27 @@ class NodeClient:
             raise NodeAway(f"{self.address} does not tell where its changes end")
         if not is_id(store):
             raise NodeAway(f"{self.address} does not tell which store its changes are of")
+        signed = self._metadata(told.get("signed", []))
         rows = self._shaped(table, tables.ROWS)
         seqs = rows["seq"].to_numpy()
         if len(rows) > limit or (len(rows) and not after < seqs.min() <= seqs.max() <= last):
             raise NodeAway(f"{self.address} tells changes that were not asked for")
-        return Changes(rows, last, end), str(store)
+        return Changes(rows, last, end, signed), str(store)
 
     def metadata_changes(self, since: int) -> tuple[list[Metadata], int]:
         """What changed in its metadata after `since`, and the `since` for the next call."""
         with self._translated():
             told = self._door.json("GET", "/v1/metadata/changes", [("since", since)])
-        items, following = told.get("metadata"), told.get("next")
-        if not isinstance(items, list) or type(following) is not int or following < since:
+        following = told.get("next")
+        if type(following) is not int or following < since:
+            raise NodeAway(f"{self.address} does not tell its metadata")
+        return list(self._metadata(told.get("metadata"))), following
+
+    def _metadata(self, told: object) -> tuple[Metadata, ...]:
+        if not isinstance(told, list):
             raise NodeAway(f"{self.address} does not tell its metadata")
         try:
-            return [from_told(item) for item in items], following
+            return tuple(from_told(item) for item in told)
         except BadValue as error:
             raise NodeAway(f"{self.address} tells wrong metadata: {error.message}") from error
 
@@ -209,7 +223,8 @@ class NodeClient:
 
     @property
     def _scope(self) -> Asked:
-        return [("scope", "node"), *([("of", self._of)] if self._of else [])]
+        keys = [] if self._keys is None else [("keys", ",".join(sorted(self._keys)))]
+        return [("scope", "node"), *([("of", self._of)] if self._of else []), *keys]
 
     def _shaped(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
         try:

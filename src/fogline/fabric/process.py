@@ -78,6 +78,7 @@ def run(parent: Parent) -> None:
                     return
                 parent.config = config
                 store.change(config)
+            store.sign()
             news = store.state(), store.revision()
             if news != told or time.monotonic() >= due:
                 due, told = time.monotonic() + _TELL_SECONDS, news
@@ -122,11 +123,17 @@ class StoreProcess:
         self._server.start(make_app(self._node))
 
     def change(self, config: Mapping[str, Any]) -> None:
-        """Other logs, other nodes."""
+        """Other logs, other nodes. What is signed is known before any value of it comes."""
         self._config = config
+        self.sign()
         self._feeding.want(config.get("feeds") or ())
         self._fabric.set_nodes(config.get("nodes") or {})
         self._streams.set_logs(config.get("fabric_logs") or ())
+
+    def sign(self) -> None:
+        """What the site's jobs say about who may read their insights; again and again, because a
+        store that lost its disk gets back from others what it said before."""
+        self._store.metadata.sign(self._config.get("signed") or {})
 
     def stop(self) -> None:
         """Whatever was taken is on disk afterwards, if there is space."""

@@ -120,6 +120,7 @@ class Restore:
             page, store = client.changes(after, None, self._options.page_rows)
             if store != job.copy.id:
                 return
+            self._store.metadata.merge(page.signed)
             table = self._renumbered(with_seq(page.table), job.copy)
             self._store.ingest(table, log, page.last + 1)
             end = page.end

@@ -13,6 +13,7 @@ from fogline.fabric.address import (
     ALL,
     CURSOR,
     ENTITY,
+    KEYS,
     OF,
     SCOPE,
     Address,
@@ -30,6 +31,7 @@ from fogline.fabric.replies import arrow_reply, json_reply
 from fogline.fabric.routes_values import JSON_TYPE, one_node, with_node
 from fogline.storage.errors import BadQuery
 from fogline.storage.metadata import Metadata
+from fogline.storage.signed import signer
 
 DEFAULT_METRICS = 1_000
 
@@ -40,7 +42,7 @@ def get_metrics(node: Node, ask: Ask) -> Response:
     if ask.values["scope"] == ALL:
         if ask.values["of"] is not None:
             raise BadQuery("of is for scope=node", "add scope=node")
-        whole = node.fabric.metrics(ask.values["prefix"])
+        whole = node.fabric.seen_by(ask.keys).metrics(ask.values["prefix"])
         table = whole.table
         extra["nodes"] = [answer.as_json() for answer in whole.nodes]
     else:
@@ -58,8 +60,8 @@ def get_metrics(node: Node, ask: Ask) -> Response:
 def get_metadata(node: Node, ask: Ask) -> Response:
     """Of a metric; `changes?since=` is what changed, for other nodes."""
     if ask.path["metric"] == "changes" and ask.values["since"] is not None:
-        return _changes(node, ask.values["since"])
-    found = node.store.metadata.get(ask.path["metric"], _entity(ask))
+        return _changes(node, ask)
+    found = _known(node, ask)
     if found is None:
         raise NotThere(f"nothing is known about {ask.path['metric']!r:.80}")
     return json_reply(told(found))
@@ -72,15 +74,26 @@ def put_metadata(node: Node, ask: Ask) -> Response:
 
 def delete_metadata(node: Node, ask: Ask) -> Response:
     metric, entity = ask.path["metric"], _entity(ask)
-    found = node.store.metadata.get(metric, entity)
+    found = _known(node, ask)
     if found is None or found.entity != entity:
         raise NotThere(f"nothing is known about {metric!r:.80}")
     node.store.metadata.remove(metric, entity)
     return json_reply({"removed": True})
 
 
-def _changes(node: Node, since: int) -> Response:
-    found, last = node.store.metadata.changes(since)
+def _known(node: Node, ask: Ask) -> Metadata | None:
+    """What may be told about a metric: of one that is signed only who holds the key gets any."""
+    metric, entity = ask.path["metric"], _entity(ask)
+    hidden = node.store.metadata.signed.hidden_anywhere(ask.keys)
+    return None if metric in hidden else node.store.metadata.get(metric, entity)
+
+
+def _changes(node: Node, ask: Ask) -> Response:
+    """Other nodes get to know what is signed, too."""
+    found, last = node.store.metadata.changes(ask.values["since"])
+    if ask.keys is not None:
+        hidden = node.store.metadata.signed.hidden_anywhere(ask.keys)
+        found = [i for i in found if i.metric not in hidden and signer(i.entity) is None]
     return json_reply({"metadata": [told(item) for item in found], "next": last})
 
 
@@ -88,6 +101,8 @@ def _entity(ask: Ask) -> str:
     given: list[str] = ask.values["entity"] or [""]
     if len(given) > 1:
         raise BadQuery("entity is given twice")
+    if signer(given[0]) is not None:
+        raise BadQuery("no entity is called so", "what is signed, the queries say")
     return given[0]
 
 
@@ -146,7 +161,7 @@ _SINCE = Parameter(
 ROUTES = (
     Address(
         *("GET", "/v1/metrics", get_metrics, "Which metrics there are", "read:values"),
-        (_PREFIX, limit(None), CURSOR, SCOPE, OF),
+        (_PREFIX, limit(None), CURSOR, SCOPE, OF, KEYS),
     ),
     Address(
         *("GET", "/v1/metadata/{metric:path}", get_metadata, "What is known about a metric"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from typing import Any
+
 from starlette.responses import Response
 
 from fogline.fabric.address import Address, Ask, Parameter, one_of
@@ -15,11 +18,32 @@ from fogline.storage.names import parse_all
 
 
 def get_nodes(node: Node, ask: Ask) -> Response:
-    return json_reply({"nodes": [dict(item) for item in node.fabric.nodes()]})
+    hidden = _hidden(node, ask)
+    return json_reply({"nodes": [_visible(item, hidden) for item in node.fabric.nodes()]})
 
 
 def get_state(node: Node, ask: Ask) -> Response:
-    return json_reply(node.fabric.state(ask.values["metrics"] == "true"))
+    told = node.fabric.state(ask.values["metrics"] == "true")
+    return json_reply(_visible(told, _hidden(node, ask)))
+
+
+def _hidden(node: Node, ask: Ask) -> frozenset[str]:
+    return node.store.metadata.signed.hidden_anywhere(ask.keys)
+
+
+def _visible(told: Mapping[str, Any], hidden: Collection[str]) -> dict[str, Any]:
+    """Without the names of metrics that the caller has no key for, of copies too."""
+    shown = dict(told)
+    for name in ("metrics", "wanted"):
+        found = told.get(name)
+        if isinstance(found, Mapping):
+            shown[name] = {key: size for key, size in found.items() if key not in hidden}
+        elif found is not None:
+            shown[name] = [metric for metric in found if metric not in hidden]
+    copies = told.get("copies")
+    if copies:
+        shown["copies"] = {origin: _visible(copy, hidden) for origin, copy in copies.items()}
+    return shown
 
 
 def put_copy(node: Node, ask: Ask) -> Response:

@@ -19,6 +19,7 @@ from fogline.fabric.address import (
     ENTITY,
     FROM,
     HERE,
+    KEYS,
     METRIC,
     MOST_ROWS,
     NODE,
@@ -35,8 +36,9 @@ from fogline.fabric.address import (
     limit,
     one_of,
 )
-from fogline.fabric.asking import Aggregate, Answers, Names, NodeAnswer, Place, Range
+from fogline.fabric.asking import Aggregate, Answers, Everywhere, Names, NodeAnswer, Place, Range
 from fogline.fabric.bodies import json_object
+from fogline.fabric.describing import told as told_metadata
 from fogline.fabric.errors import NotThere
 from fogline.fabric.json_tables import rows_json, values_json
 from fogline.fabric.node import Node
@@ -73,7 +75,7 @@ def get_range(node: Node, ask: Ask) -> Response:
     wanted = Range(_names(ask), begin.start, begin.end, rows, descending, share)
     if ask.values["scope"] == ALL:
         _no_copy(ask)
-        whole = node.fabric.range(wanted, begin.places, ask.values["stale"])
+        whole = _everywhere(node, ask).range(wanted, begin.places, ask.values["stale"])
         table, places, nodes = whole.table, whole.places, whole.nodes
     else:
         name, answers = one_node(node, ask)
@@ -97,7 +99,7 @@ def get_aggregate(node: Node, ask: Ask) -> Response:
     )
     if ask.values["scope"] == ALL:
         _no_copy(ask)
-        whole = node.fabric.aggregate(wanted, ask.values["stale"])
+        whole = _everywhere(node, ask).aggregate(wanted, ask.values["stale"])
         return _rows(ask, whole.table, told_nodes(whole.nodes))
     name, answers = one_node(node, ask)
     return _rows(ask, with_node(answers.aggregate(wanted), name), {})
@@ -128,9 +130,9 @@ def post_sql(node: Node, ask: Ask) -> Response:
     _no_copy(ask)
     if scope == ALL:
         values = Range(_names(ask), ask.values["from"], ask.values["to"])
-        whole = node.fabric.sql_together(text, values)
+        whole = _everywhere(node, ask).sql_together(text, values)
     else:
-        whole = node.fabric.sql(text)
+        whole = _everywhere(node, ask).sql(text)
     return _rows(ask, whole.table, told_nodes(whole.nodes))
 
 
@@ -139,25 +141,39 @@ def get_changes(node: Node, ask: Ask) -> Response:
     after, rows, of = (ask.values[key] for key in ("after", "limit", "of"))
     question = Question(_names(ask).metrics, share=ask.values["share"])
     if of is None or of == node.site:
-        found = node.store.changes(after, question.metrics, rows, question.share)
+        hidden = node.store.metadata.signed.hidden(node.site, ask.keys)
+        found = node.store.changes(after, question.metrics, rows, question.share, hidden)
         store = node.store.id
     else:
         one_node(node, ask)
-        found, store = node.fabric.copy_changes(
-            of, after, question, rows, ask.values["whole"] == "true"
-        )
-    return arrow_reply(found.table, {"store": store, "last": found.last, "end": found.end})
+        whole = ask.values["whole"] == "true"
+        hidden = node.store.metadata.signed.hidden(of, ask.keys)
+        found, store = node.fabric.copy_changes(of, after, question, rows, whole, hidden)
+    told = {"store": store, "last": found.last, "end": found.end}
+    return arrow_reply(found.table, told | _signatures(node, ask))
+
+
+def _signatures(node: Node, ask: Ask) -> dict[str, Any]:
+    """With the values goes what their node has signed: who gets both never tells only one."""
+    if ask.keys is not None:
+        return {}
+    found = node.store.metadata.signatures(ask.values["of"] or node.site)
+    return {"signed": [told_metadata(item) for item in found]} if found else {}
 
 
 def one_node(node: Node, ask: Ask) -> tuple[str, Answers]:
     """Whose values are asked for, and who answers: this node's store, or its copy of another."""
     of = ask.values["of"]
     if of is None or of == node.site:
-        return node.site, node.own
+        return node.site, node.own.seen_by(ask.keys)
     copy = node.fabric.copy_of(of)
     if copy is None:
         raise NotThere(f"there is no copy of {of!r:.80} here", "GET /v1/nodes tells of copies")
-    return of, copy
+    return of, copy.seen_by(ask.keys)
+
+
+def _everywhere(node: Node, ask: Ask) -> Everywhere:
+    return node.fabric.seen_by(ask.keys)
 
 
 def with_node(table: pa.Table, name: str) -> pa.Table:
@@ -179,7 +195,7 @@ def name_list(found: Any) -> tuple[str, ...] | None:
 def _latest(node: Node, ask: Ask, names: Names) -> Response:
     if ask.values["scope"] == ALL:
         _no_copy(ask)
-        whole = node.fabric.latest(names, ask.values["stale"])
+        whole = _everywhere(node, ask).latest(names, ask.values["stale"])
         return _values(ask, whole.table, told_nodes(whole.nodes))
     name, answers = one_node(node, ask)
     return _values(ask, with_node(answers.latest(names), name), {})
@@ -246,7 +262,7 @@ _SQL_SCOPE = Parameter(
     *("scope", "This node, the values of all of them together, or each of them for itself"),
     *(one_of("scope", ALL, EACH, HERE), HERE),
 )
-_WHERE = (SCOPE, OF, STALE)
+_WHERE = (SCOPE, OF, STALE, KEYS)
 
 ROUTES = (
     Address(
@@ -271,7 +287,7 @@ ROUTES = (
     ),
     Address(
         *("POST", "/v1/sql", post_sql, "One SELECT over history, latest, metadata", "read:sql"),
-        *((_SQL_SCOPE, OF, METRIC, ENTITY, NODE, FROM, TO), (JSON_TYPE,)),
+        *((_SQL_SCOPE, OF, METRIC, ENTITY, NODE, FROM, TO, KEYS), (JSON_TYPE,)),
     ),
     Address(
         *("GET", "/v1/changes", get_changes, "Own values as they came; Arrow only", "read:values"),

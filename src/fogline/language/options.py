@@ -12,6 +12,7 @@ from fogline.language import literals
 from fogline.language.ast import Options, Position
 from fogline.language.faults import Fault
 from fogline.language.literals import position
+from fogline.model.keys import KEY_HINT, is_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,9 @@ def text_option(word: Token, value: Token) -> Given:
     text = literals.string(value) if value.type == "STRING" else str(value)
     if not text:
         raise Fault("BAD_VALUE", f"{word.upper()} needs a name", position(value))
+    if word.upper() == "SIGNATURE" and not is_key(text):
+        message = f"{text!r:.80} cannot be a key of SIGNATURE"
+        raise Fault("BAD_VALUE", message, position(value), KEY_HINT)
     return Given(word.lower(), text, word)
 
 

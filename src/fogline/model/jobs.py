@@ -175,6 +175,8 @@ class Assignment:
     """Of code: the topics it reads that other jobs compute. They are stored where they arise."""
     muted: tuple[str, ...] = ()
     """Of a query: insights that are computed on, but whose results are dropped."""
+    signed: Mapping[str, str] = field(default_factory=dict)
+    """The topics it reads of insights that others sign, and the key that reading them needs."""
 
     @property
     def outlet(self) -> str:
@@ -215,6 +217,7 @@ class Assignment:
             "running": self.running,
             **({"made": list(self.made)} if self.made else {}),
             **({"muted": list(self.muted)} if self.muted else {}),
+            **({"signed": dict(self.signed)} if self.signed else {}),
         }
 
     @classmethod
@@ -232,6 +235,7 @@ class Assignment:
                 running=bool(data.get("running", True)),
                 made=tuple(map(str, data.get("made", ()))),
                 muted=tuple(map(str, data.get("muted", ()))),
+                signed={str(k): str(v) for k, v in data.get("signed", {}).items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"this is no assignment: {error!r}") from error

@@ -14,6 +14,7 @@ import pyarrow as pa
 from fogline.storage.errors import BadQuery
 from fogline.storage.history import History
 from fogline.storage.manifest import DataFile
+from fogline.storage.metadata import Metadata
 from fogline.storage.query import Queries
 from fogline.storage.selection import Selection
 from fogline.storage.values import SCHEMA
@@ -32,6 +33,8 @@ class Changes:
     table: pa.Table
     last: int
     end: bool
+    signed: tuple[Metadata, ...] = ()
+    """From another node: what it has signed. To be known before the values are told on."""
 
 
 class Following:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow as pa
 from fogline.storage.database import Database
 from fogline.storage.errors import BadQuery, BadValue
 from fogline.storage.names import Pattern, parse_all
+from fogline.storage.signed import Signed, after, signer, signing
 from fogline.storage.values import NAME_BYTES
 
 _MAX_BYTES = 65_536
@@ -71,8 +72,11 @@ class MetadataStore:
         self._database = database
         self._site = site
         self._guard = threading.Lock()
+        self.signed = Signed()
         database.run(_TABLE)
         database.run(_INDEX)
+        for row in database.ask(f"{_SELECT} WHERE entity GLOB ?", (signing("*"),)):
+            self._note_signed(_decoded(row))
 
     def put(self, metric: str, description: Description, entity: str = "") -> Metadata:
         """A new version of this site."""
@@ -93,8 +97,24 @@ class MetadataStore:
         """All that is there, of these metrics; prefixes as in questions."""
         patterns = parse_all(metrics)
         rows = self._database.ask(f"{_SELECT} WHERE NOT removed ORDER BY metric, entity")
-        found = [_decoded(row) for row in rows]
+        found = [_decoded(row) for row in rows if signer(row[1]) is None]
         return [item for item in found if _matches(item.metric, patterns)]
+
+    def sign(self, told: Mapping[str, Mapping[str, str | None]]) -> None:
+        """This site's insights: by metric, of each job that tells it the key that it needs, or
+        None. What others have told of the metric before stays. Repeating it changes nothing."""
+        with self._guard:
+            for metric, outlets in told.items():
+                known = self.signed.outlets(self._site, metric)
+                wanted = after(known, outlets)
+                if wanted != known and len(metric.encode()) <= NAME_BYTES:
+                    what = Description(extra=wanted)
+                    self._renew(metric, signing(self._site), what, removed=not wanted)
+
+    def signatures(self, node: str) -> tuple[Metadata, ...]:
+        """What a node has signed, for who gets its values."""
+        found = (self._load(metric, signing(node)) for metric in self.signed.metrics(node))
+        return tuple(item for item in found if item is not None)
 
     def changes(self, since: int, limit: int = 1_000) -> tuple[list[Metadata], int]:
         """What changed here after `since`, in order, and the `since` for the next call."""
@@ -120,23 +140,27 @@ class MetadataStore:
                     taken += 1
         return taken
 
-    def table(self) -> pa.Table:
+    def table(self, without: Collection[str] = ()) -> pa.Table:
         """For SQL: a row per description; `extra` is a JSON object."""
         rows = [
             {"metric": item.metric, "entity": item.entity, **asdict(item.description)}
             | {"extra": json.dumps(dict(item.description.extra)), "version": item.version}
             for item in self.find()
+            if item.metric not in without
         ]
         return pa.Table.from_pylist(rows, schema=_ARROW)
 
     def _change(self, metric: str, entity: str, what: Description, removed: bool) -> Metadata:
         with self._guard:
-            known = self._load(metric, entity)
-            version = known.version + 1 if known else 1
-            item = Metadata(metric, entity, what, version, self._site, removed)
-            _check(item)
-            self._save(item)
-            return item
+            return self._renew(metric, entity, what, removed)
+
+    def _renew(self, metric: str, entity: str, what: Description, removed: bool) -> Metadata:
+        known = self._load(metric, entity)
+        version = known.version + 1 if known else 1
+        item = Metadata(metric, entity, what, version, self._site, removed)
+        _check(item)
+        self._save(item)
+        return item
 
     def _load(self, metric: str, entity: str) -> Metadata | None:
         rows = self._database.ask(f"{_SELECT} WHERE metric = ? AND entity = ?", (metric, entity))
@@ -146,6 +170,12 @@ class MetadataStore:
         key = (item.metric, item.entity, item.version, item.origin, item.removed, _encoded(item))
         newest = "(SELECT coalesce(max(change), 0) + 1 FROM metadata)"
         self._database.run(f"REPLACE INTO metadata VALUES (?, ?, ?, ?, ?, ?, {newest})", key)
+        self._note_signed(item)
+
+    def _note_signed(self, item: Metadata) -> None:
+        node = signer(item.entity)
+        if node is not None:
+            self.signed.learn(node, item.metric, {} if item.removed else item.description.extra)
 
 
 _SELECT = "SELECT metric, entity, version, origin, removed, body, change FROM metadata"

@@ -27,6 +27,8 @@ class Selection:
     end: int = END_TIME
     share: float = 1.0
     """Of less than 1 the others are left out, by their content: the same ones in every store."""
+    without: tuple[str, ...] = ()
+    """Metrics that are left out, whatever is asked for."""
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
@@ -40,10 +42,12 @@ class Selection:
         start: int | None,
         end: int | None,
         share: float = 1.0,
+        without: Iterable[str] = (),
     ) -> Selection:
         """Checked; times beyond what can be stored are cut. Raises `BadQuery`."""
         names = parse_all(metrics), parse_all(entities)
-        return cls(*names, _cut(start, FIRST_TIME), _cut(end, END_TIME), share)
+        times = _cut(start, FIRST_TIME), _cut(end, END_TIME)
+        return cls(*names, *times, share, tuple(sorted(without)))
 
     @property
     def is_empty(self) -> bool:
@@ -58,6 +62,9 @@ class Selection:
                 text, more = _names(column, patterns)
                 parts.append(text)
                 values += more
+        if self.without:
+            parts.append(f"metric NOT IN ({', '.join('?' * len(self.without))})")
+            values += self.without
         if self.share < 1:
             parts.append(f"{_CONTENT} < CAST(? AS UBIGINT)")
             values.append(int(self.share * 2**64))

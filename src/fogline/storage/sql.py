@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from fogline.storage import engine
 from fogline.storage.errors import BadQuery, QueryLimit
@@ -21,6 +23,7 @@ from fogline.storage.values import BATCH, SCHEMA
 
 NODE = "node"
 _MAX_TEXT = 100_000
+_SCANNED_ROWS = 65_536
 _COLUMNS = ", ".join(SCHEMA.names)
 # Comparisons with a bare column would be left to Arrow, for which NaN is not greater than a number.
 _SAFE = ", ".join("-(-value) AS value" if name == "value" else name for name in BATCH.names)
@@ -39,6 +42,8 @@ class Tables:
     recent: pa.Table
     latest: pa.Table
     metadata: pa.Table
+    without: Sequence[str] = ()
+    """Metrics in the data files that must not be seen; the tables do not have them."""
 
 
 def run(text: str, tables: Tables, threads: int, limits: QueryLimits) -> pa.Table:
@@ -63,7 +68,7 @@ def _prepare(connection: duckdb.DuckDBPyConnection, tables: Tables) -> None:
     """Defines the views and then shuts every way out."""
     paths = list(tables.paths)
     connection.execute("SET TimeZone = 'UTC'")
-    if paths:
+    if paths and not tables.without:
         connection.execute("SET allowed_paths = ?", [paths])
     connection.execute("SET enable_external_access = false")
     connection.register("metadata", tables.metadata)
@@ -74,11 +79,29 @@ def _prepare(connection: duckdb.DuckDBPyConnection, tables: Tables) -> None:
     )
     connection.execute(f"CREATE TEMP VIEW latest AS SELECT {whose}{_SAFE} FROM latest_values")
     parts = [f"SELECT {of_whom}{_SAFE}, seq FROM recent_values"]
-    if paths:
+    if paths and tables.without:
+        connection.register("file_values", _others(paths, tables.without))
+        parts.append(f"SELECT {_SAFE}, seq FROM file_values")
+    elif paths:
         listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
         parts.append(f"SELECT {_COLUMNS} FROM read_parquet([{listed}])")
     connection.execute(f"CREATE TEMP VIEW history AS {' UNION ALL '.join(parts)}")
     connection.execute("SET lock_configuration = true")
+
+
+def _others(paths: Sequence[str], without: Sequence[str]) -> ds.Scanner:
+    """The values of other metrics. The statement does not get at the files themselves: it could
+    read everything in them, whatever the view leaves out."""
+    hidden = pc.field("metric").cast(pa.string()).isin(pa.array(without, pa.string()))
+    files = ds.dataset(list(paths), schema=SCHEMA, format="parquet")
+    return files.scanner(
+        columns=SCHEMA.names,
+        filter=~hidden,
+        batch_size=_SCANNED_ROWS,
+        batch_readahead=1,
+        fragment_readahead=1,
+        use_threads=False,
+    )
 
 
 def _bracketed(connection: duckdb.DuckDBPyConnection, text: str, rows: int) -> duckdb.Statement:

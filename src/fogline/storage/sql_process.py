@@ -40,6 +40,7 @@ class SqlProcess:
         head = {
             "text": text,
             "paths": list(tables.paths),
+            "without": list(tables.without),
             "threads": self._threads,
             "limits": asdict(limits),
         }

@@ -77,7 +77,8 @@ def _answer(
     given = sum(table.nbytes for table in tables)
     _limit_memory(idle + 2 * given + limits.memory_bytes + _SLACK)
     try:
-        known = sql.Tables(head["paths"], *tables)
+        recent, latest, metadata = tables
+        known = sql.Tables(head["paths"], recent, latest, metadata, head["without"])
         return {}, sql.run(head["text"], known, head["threads"], limits)
     except StoreError as error:
         return {"error": type(error).__name__, "text": error.message, "hint": error.hint}, nothing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from fogline.storage.spaces import Spaces
 from fogline.storage.sql import Tables
 from fogline.storage.sql_process import SqlProcess
 from fogline.storage.upkeep import EvictionClock, Upkeep, to_evict, to_merge
-from fogline.storage.values import END_TIME, FIRST_TIME
+from fogline.storage.values import END_TIME, FIRST_TIME, without_metrics
 
 UPKEEP_SECONDS = 0.5
 
@@ -170,9 +170,14 @@ class SiteStore:
         known = self._history.manifest
         return known.evicted_seq, known.evicted_last
 
-    def latest(self, metrics: Names = None, entities: Names = None) -> pa.Table:
-        """The newest values as a batch; names may be prefixes (`cpu_%`), nothing means all."""
-        return self._latest.find(parse_all(metrics), parse_all(entities))
+    def latest(
+        self, metrics: Names = None, entities: Names = None, without: Collection[str] = ()
+    ) -> pa.Table:
+        """The newest values as a batch; names may be prefixes (`cpu_%`), nothing means all.
+
+        Here and elsewhere, metrics of `without` are left out as if they were not there."""
+        found = self._latest.find(parse_all(metrics), parse_all(entities))
+        return without_metrics(found, without)
 
     def range(
         self,
@@ -200,9 +205,10 @@ class SiteStore:
         after: tuple[int, int] | None = None,
         descending: bool = False,
         share: float = 1.0,
+        without: Collection[str] = (),
     ) -> pa.Table:
         """As `range`, from behind a time and `seq`; the values have their `seq`."""
-        selection = Selection.of(metrics, entities, start, end, share)
+        selection = Selection.of(metrics, entities, start, end, share, without)
         return self._queries.rows(selection, limit, after, descending)
 
     def changes(
@@ -211,14 +217,15 @@ class SiteStore:
         metrics: Names = None,
         limit: int = DEFAULT_ROWS,
         share: float = 1.0,
+        without: Collection[str] = (),
     ) -> Changes:
         """Values on disk in the order in which they came, from behind a `seq`."""
-        wanted = Selection.of(metrics, None, None, None, share)
+        wanted = Selection.of(metrics, None, None, None, share, without)
         return self._following.page(after, wanted, limit)
 
-    def metrics(self, prefix: str = "") -> pa.Table:
+    def metrics(self, prefix: str = "", without: Collection[str] = ()) -> pa.Table:
         """Columns `metric` and `entity`, each pair once, of metrics that begin so."""
-        return self._listing.pairs(prefix)
+        return without_metrics(self._listing.pairs(prefix), without)
 
     def metric_sizes(self) -> dict[str, int]:
         """An estimate of the bytes on disk by metric, half a minute old at most."""
@@ -234,22 +241,40 @@ class SiteStore:
         *,
         functions: Sequence[str] = tuple(AGGREGATES),
         descending: bool = False,
+        without: Collection[str] = (),
     ) -> pa.Table:
         """Numbers by metric, entity and bucket of time (microseconds): a column per function."""
-        selection = Selection.of(metrics, entities, start, end)
+        selection = Selection.of(metrics, entities, start, end, without=without)
         return self._queries.aggregate(selection, bucket, functions, descending)
 
-    def sql(self, text: str, limits: QueryLimits | None = None) -> pa.Table:
-        """One SELECT over `history`, `latest` and `metadata`, in a process of its own."""
+    def sql(
+        self,
+        text: str,
+        limits: QueryLimits | None = None,
+        without: Collection[str] = (),
+        undescribed: Collection[str] = (),
+    ) -> pa.Table:
+        """One SELECT over `history`, `latest` and `metadata`, in a process of its own.
+
+        Of metrics `undescribed` it does not see the metadata."""
         chosen = limits or self.limits.query
         with self._history.view() as view:
             paths = view.paths(FIRST_TIME, END_TIME)
-            tables = Tables(paths, view.recent, self._latest.find(), self.metadata.table())
+            recent = without_metrics(view.recent, without)
+            latest = without_metrics(self._latest.find(), without)
+            described = self.metadata.table(undescribed)
+            tables = Tables(paths, recent, latest, described, tuple(sorted(without)))
             return self._sql.run(text, tables, chosen)
 
-    def sql_over(self, text: str, history: pa.Table, latest: pa.Table) -> pa.Table:
+    def sql_over(
+        self,
+        text: str,
+        history: pa.Table,
+        latest: pa.Table,
+        undescribed: Collection[str] = (),
+    ) -> pa.Table:
         """The same over other values than its own, those of several nodes for example."""
-        tables = Tables([], history, latest, self.metadata.table())
+        tables = Tables([], history, latest, self.metadata.table(undescribed))
         return self._sql.run(text, tables, self.limits.query)
 
     def flush(self) -> int:

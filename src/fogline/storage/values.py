@@ -171,6 +171,14 @@ def codes(column: Any) -> tuple[Integers, list[str]]:
     return indices, array.dictionary.to_pylist()
 
 
+def without_metrics(table: pa.Table, metrics: Iterable[str]) -> pa.Table:
+    """The rows of other metrics than these."""
+    names = pa.array(sorted(metrics), pa.string())
+    if not len(names):
+        return table
+    return table.filter(pc.invert(pc.is_in(table["metric"].cast(pa.string()), names)))
+
+
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
     """The rows of all tables, with one dictionary per column."""
     if not tables:
