@@ -31,6 +31,8 @@ class Measured:
     engine: str
     variant: str
     label: str
+    events: int = 0
+    """Of one pass."""
     seconds: list[float] = field(default_factory=list)
     count: int = 0
     total: float = 0.0
@@ -38,8 +40,10 @@ class Measured:
     problem: str | None = None
 
     @property
-    def median(self) -> float | None:
-        return median(self.seconds) if self.seconds and not self.problem else None
+    def rate(self) -> float | None:
+        """Events a second, of the median pass."""
+        known = self.seconds and not self.problem
+        return self.events / median(self.seconds) if known else None
 
 
 def measure(
@@ -52,26 +56,31 @@ def measure(
     tell: Tell,
 ) -> dict[str, Any]:
     """The workload's part of the report."""
-    found = [Measured(s.engine, s.variant, s.label) for s in subjects]
+    sets = [small if subject.slow else data for subject in subjects]
+    found = [
+        Measured(s.engine, s.variant, s.label, of.count)
+        for s, of in zip(subjects, sets, strict=True)
+    ]
     with contextlib.ExitStack() as stack:
         workers: list[Worker] = []
-        for subject, measured in zip(subjects, found, strict=True):
+        for subject, measured, events in zip(subjects, found, sets, strict=True):
             tell(f"{workload.name}: {measured.label}: starting and warming up")
             log = logs / f"{workload.name}-{subject.engine}-{subject.variant}.log"
             workers.append(stack.enter_context(Worker(subject, workload.name, log)))
             with _problems(measured, tell):
-                _warm_up(workers[-1], measured, data, small)
+                _warm_up(workers[-1], measured, events, small)
+        fewer = _reference(workers, found, small)
         for number in range(repeats):
-            for worker, measured in zip(workers, found, strict=True):
+            for worker, measured, events in zip(workers, found, sets, strict=True):
                 if _wanted(measured):
                     await_rest(workers)
                     with _problems(measured, tell):
-                        measured.seconds.append(worker.time(data))
-                        tell(_progress(workload, measured, data, number, repeats))
+                        measured.seconds.append(worker.time(events))
+                        tell(_progress(workload, measured, number, repeats))
         for worker, measured in zip(workers, found, strict=True):
             measured.peak_bytes = worker.peak_bytes
     if workload.baseline is None:
-        _compare(found, tell)
+        _compare(found, fewer, tell)
     return {
         "name": workload.name,
         "title": workload.title,
@@ -79,13 +88,13 @@ def measure(
         "baseline": workload.baseline,
         "events": data.count,
         "bytes": data.bytes,
-        "engines": [_entry(m, found, workload, data) for m in found],
+        "engines": [_entry(m, found, workload) for m in found],
     }
 
 
 def _warm_up(worker: Worker, measured: Measured, data: DataSet, small: DataSet) -> None:
     worker.await_ready()
-    for _ in range(_SHORT_WARM_UPS):
+    for _ in range(_SHORT_WARM_UPS if data.count > small.count else 1):
         worker.time(small)
     begun = time.monotonic()
     checked = worker.check(data)
@@ -110,23 +119,32 @@ def _problems(measured: Measured, tell: Tell) -> Any:
         tell(f"{measured.label}: FAILED: {error}")
 
 
-def _progress(workload: Workload, found: Measured, data: DataSet, number: int, of: int) -> str:
+def _progress(workload: Workload, found: Measured, number: int, of: int) -> str:
     seconds = found.seconds[-1]
-    rate = data.count / seconds / 1000
+    rate = found.events / seconds / 1000
     return (
         f"{workload.name}: {found.label}: pass {number + 1} of {of}: "
         f"{seconds:.2f} s, {rate:,.0f} thousand events/s"
     )
 
 
-def _compare(found: list[Measured], tell: Tell) -> None:
-    """All engines must give what the first one gives."""
+def _reference(workers: list[Worker], found: list[Measured], small: DataSet) -> Checked | None:
+    """What the first engine gives for fewer events, where another gets only those."""
+    if found[0].problem or all(m.events != small.count for m in found):
+        return None
+    return workers[0].check(small)
+
+
+def _compare(found: list[Measured], fewer: Checked | None, tell: Tell) -> None:
+    """All engines must give what the first one gives for the same events."""
     sound = [m for m in found if not m.problem]
     for other in sound[1:]:
-        if not _agree(Checked(sound[0].count, sound[0].total), Checked(other.count, other.total)):
+        first = Checked(sound[0].count, sound[0].total)
+        wanted = first if other.events == sound[0].events or fewer is None else fewer
+        if not _agree(wanted, Checked(other.count, other.total)):
             other.problem = (
                 f"results differ: {other.count} with the sum {other.total!r}, "
-                f"{sound[0].label} has {sound[0].count} with {sound[0].total!r}"
+                f"{sound[0].label} has {wanted.count} with {wanted.total!r}"
             )
             tell(f"{other.label}: FAILED: {other.problem}")
 
@@ -136,23 +154,18 @@ def _agree(one: Checked, other: Checked) -> bool:
     return one.count == other.count and near
 
 
-def _entry(
-    measured: Measured, found: list[Measured], workload: Workload, data: DataSet
-) -> dict[str, Any]:
-    seconds = measured.median
-    entry = asdict(measured) | {
-        "events_per_second": None if seconds is None else data.count / seconds
-    }
+def _entry(measured: Measured, found: list[Measured], workload: Workload) -> dict[str, Any]:
+    rate = measured.rate
+    entry = asdict(measured) | {"events_per_second": rate}
     against = {
         "to_pyspark": _best(found, lambda m: m.engine == SPARK),
         "to_flink": _best(found, lambda m: m.engine == FLINK),
         "to_baseline": _best(found, lambda m: m.variant == workload.baseline),
     }
     for name, best in against.items():
-        entry[name] = None if seconds is None or best is None else best / seconds
+        entry[name] = None if rate is None or best is None else rate / best
     return entry
 
 
 def _best(found: list[Measured], which: Callable[[Measured], bool]) -> float | None:
-    times = [m.median for m in found if which(m) and m.median is not None]
-    return min((t for t in times if t is not None), default=None)
+    return max((m.rate for m in found if which(m) and m.rate is not None), default=None)

@@ -71,8 +71,9 @@ make bench-peers ARGS="--write-docs"        # writes this page anew
 """
 _FLINK = """\
 - **Flink** runs SQL with one task per core (windows) and a keyed process function in Python
-  (Kalman), without checkpoints, which is its default. Its watermark waits an hour of event time,
-  because its tasks read several files at once.
+  (Kalman, over a tenth of the events: all of them would take it many minutes), without checkpoints,
+  which is its default. Its watermark waits an hour of event time, because its tasks read several
+  files at once.
 """
 
 

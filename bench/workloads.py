@@ -24,6 +24,8 @@ class Subject:
     label: str
     needs: str | None = None
     """A Python module it cannot do without; where that is missing, it is left out."""
+    slow: bool = False
+    """Whether it gets a tenth of the events: all of them would take it many minutes."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ _TRANSFORM = Subject(
     SPARK, "transform", "PySpark, transformWithStateInPandas", needs="google.protobuf.descriptor"
 )
 _FLINK = Subject(FLINK, "sql", "Flink SQL")
-_FLINK_PROCESS = Subject(FLINK, "process", "PyFlink, process mode")
-_FLINK_THREAD = Subject(FLINK, "thread", "PyFlink, thread mode")
+_FLINK_PROCESS = Subject(FLINK, "process", "PyFlink, process mode", slow=True)
+_FLINK_THREAD = Subject(FLINK, "thread", "PyFlink, thread mode", slow=True)
 
 WORKLOADS = (
     Workload(
