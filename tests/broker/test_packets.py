@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.broker import Message
-from fogline.broker.packets import MalformedError, PacketReader
+from fogline.broker.packets import MalformedError, PacketReader, message_packet
 
 PING = b"\xd0\0"
 
@@ -19,6 +19,10 @@ def length(count: int) -> bytes:
         out += bytes([low | (128 if count else 0)])
         if not count:
             return out
+
+
+def unwanted(what: object, number: int) -> None:
+    raise AssertionError(f"{what} was not sent")
 
 
 def encode(message: Message, number: int, modern: bool, properties: bytes = b"") -> bytes:
@@ -58,7 +62,7 @@ def test_any_cut_gives_the_same(
         size = cuts.pop() if cuts else len(stream)
         reader.feed(stream[:size])
         stream = stream[size:]
-        while other := reader.read(lambda message, number: got.append((message, number))):
+        while other := reader.read(lambda message, number: got.append((message, number)), unwanted):
             assert other == PING
             others += 1
     assert got == [(m, 7 + i if m.qos else 0) for i, m in enumerate(sent)]
@@ -69,22 +73,62 @@ def test_a_large_message_says_what_is_missing() -> None:
     reader = PacketReader(True)
     packet = encode(Message("x", b"y" * 1_000_000), 1, True)
     reader.feed(packet[:100])
-    assert reader.read(lambda message, number: None) == b""
+    assert reader.read(unwanted, unwanted) == b""
     assert reader.missing == len(packet) - 100
 
 
 @pytest.mark.parametrize(
-    "data", [b"\x30\xff\xff\xff\xff\x01", b"\x32\x02\xff\xff", b"\x32\x03\0\1x", b"\x32\x00"]
+    "data",
+    [
+        b"\x30\xff\xff\xff\xff\x01",
+        b"\x32\x02\xff\xff",
+        b"\x32\x03\0\1x",
+        b"\x32\x00",
+        b"\x40\x01\x05",
+        b"\x40\x00",
+    ],
 )
 def test_what_is_not_mqtt(data: bytes) -> None:
     reader = PacketReader(False)
     reader.feed(data)
     with pytest.raises(MalformedError):
-        reader.read(lambda message, number: None)
+        reader.read(unwanted, unwanted)
 
 
 def test_a_qos_2_message_is_left_to_the_library() -> None:
     reader = PacketReader(False)
     packet = encode(Message("x", b"1", qos=2), 1, False)
     reader.feed(packet)
-    assert reader.read(lambda message, number: None) == packet
+    assert reader.read(unwanted, unwanted) == packet
+
+
+@given(messages, st.integers(1, 65535), st.booleans(), st.booleans())
+def test_what_is_sent_is_what_is_read(
+    message: Message, number: int, modern: bool, again: bool
+) -> None:
+    sent = message._replace(dup=again)
+    packet = message_packet(sent, number, modern, again)
+    assert packet == encode(sent, number, modern)
+
+
+def test_a_message_of_any_length() -> None:
+    for size in (0, 1, 117, 118, 200, 16_400, 2_097_200):
+        sent = Message("a/topic", b"x" * size)
+        assert message_packet(sent, 300, True) == encode(sent, 300, True)
+
+
+@pytest.mark.parametrize(
+    ("data", "modern", "reason"),
+    [
+        (b"\x40\x02\x01\x02", False, 0),
+        (b"\x40\x02\x01\x02", True, 0),
+        (b"\x40\x03\x01\x02\x10", True, 16),
+        (b"\x40\x04\x01\x02\x87\x00", True, 135),
+    ],
+)
+def test_confirmations_are_read(data: bytes, modern: bool, reason: int) -> None:
+    reader = PacketReader(modern)
+    reader.feed(data + PING)
+    got: list[tuple[int, int]] = []
+    assert reader.read(unwanted, lambda number, code: got.append((number, code))) == PING
+    assert got == [(258, reason)]

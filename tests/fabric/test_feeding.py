@@ -355,7 +355,26 @@ def test_a_quiet_site_is_looked_at_seldom(rig: Rig, monkeypatch: pytest.MonkeyPa
     begun = time.monotonic()
     wait_for(lambda: rounds[0] >= 15, 60, "rounds to go on")
     waited = time.monotonic() - begun
-    assert rounds[0] <= 10 + waited / feeding_module._LONGEST_PAUSE
+    assert rounds[0] <= 10 + waited / feeding_module._REST_SECONDS
+
+
+def test_values_that_keep_coming_are_gathered(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds, original = [0], Feeding._round
+
+    def counted(self: Feeding) -> int:
+        rounds[0] += 1
+        return original(self)
+
+    rig.write("a", {"x": 0})
+    rig.want("a")
+    wait_for(lambda: rig.taken("a") == 1, 60, "the first value")
+    monkeypatch.setattr(Feeding, "_round", counted)
+    begun = time.monotonic()
+    for number in range(1, 201):
+        rig.write("a", {"x": number})
+    wait_for(lambda: rig.taken("a") == 201, 60, "all values")
+    waited = time.monotonic() - begun
+    assert rounds[0] <= 10 + 2 * waited / feeding_module._GATHER_SECONDS
 
 
 def test_the_process_forgets_no_file_descriptors(rig: Rig) -> None:

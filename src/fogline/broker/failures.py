@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 
+from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
 from fogline.broker.errors import (
@@ -15,6 +16,8 @@ from fogline.broker.errors import (
 )
 from fogline.model.broker_url import BrokerUrl
 
+LEAST_FAILURE = 128
+"""From this reason code on a broker says no."""
 BAD_PASSWORD = 134
 NOT_AUTHORISED = 135
 FORBIDDEN = (NOT_AUTHORISED, 144, 149, 153)
@@ -44,6 +47,16 @@ def of_reason(url: BrokerUrl, reason: ReasonCode) -> BrokerError:
         hint = "check user and password, and what the user may do"
     kind = BrokerForbiddenError if reason.value in FORBIDDEN else BrokerRefusedError
     return kind(f"the broker at {url} refuses: {reason}", hint)
+
+
+def of_message(url: BrokerUrl, code: int) -> BrokerError | None:
+    """What the broker's answer to a message of QoS 1 means, if it is a no."""
+    if code < LEAST_FAILURE:
+        return None
+    try:
+        return of_reason(url, ReasonCode(PacketTypes.PUBACK, identifier=code))
+    except KeyError:  # one that MQTT does not know
+        return BrokerRefusedError(f"the broker at {url} refuses a message: reason {code}")
 
 
 def of_loss(

@@ -1,8 +1,9 @@
 """The network thread of an MQTT connection: connects, moves packets, reconnects.
 
-Only this thread touches the client. It takes from the queues what other threads left there, so
-packets and acknowledgements go out in bulk and order is kept over reconnects; and it stops reading
-while the inbox is full, so memory stays bounded whatever the broker sends.
+Messages of QoS 0 and 1 are written, confirmed and sent again here; all else is the library's. Only
+this thread touches it. It takes from the queues what other threads left there, so packets and
+acknowledgements go out in bulk and order is kept over reconnects; and it stops reading while the
+inbox is full, so memory stays bounded whatever the broker sends.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from fogline.broker.interface import Message
 from fogline.broker.mqtt_client import make_client
 from fogline.broker.mqtt_queues import Queues
 from fogline.broker.options import Options
+from fogline.broker.packets import PUBACK, message_packet
 from fogline.model.broker_url import BrokerUrl
 
-PUBACK = 0x40
 PINGREQ = b"\xc0\0"
 CHECK_SECONDS = 5.0
 CONNECT_CHECK_SECONDS = 0.1
@@ -48,7 +49,8 @@ class Link:
         self._queues = queues
         self._timeout = timeout
         self._most_unconfirmed = self._window = options.window
-        self._retained_once = options.retained_once and options.protocol == 5
+        self._modern = options.protocol == 5
+        self._retained_once = options.retained_once and self._modern
         self._check_seconds = min(CHECK_SECONDS, options.keepalive_seconds / 3)
         self._backoff = Backoff(options.retry_first, options.retry_longest)
         self._client = make_client(url, options, timeout)
@@ -119,17 +121,19 @@ class Link:
         if self.connected:
             self._send_requests()
             self._send_acknowledgements(connection)
-            self._send_messages()
+            self._send_again(connection)
+            self._send_messages(connection)
+            self._queues.outbox.announce()
         if self._client.socket() is not None:
             self._client.loop_write()
             connection.flush()
 
     def _read(self, connection: BufferedSocket) -> None:
         connection.fill()
-        while self._client.socket() is not None and connection.next_packet(self._queues.inbox.add):
+        take = self._queues.inbox.add
+        while self._client.socket() is not None and connection.next_packet(take, self._confirm):
             self._client.loop_read()
         self._queues.inbox.announce()
-        self._queues.outbox.announce()
 
     def _keep_alive(self, connection: BufferedSocket) -> None:
         """While we do not read, paho would take a broker whose answers wait for a dead one."""
@@ -147,13 +151,43 @@ class Link:
                 packets = [struct.pack("!BBH", PUBACK, 2, number) for number in batch.tokens]
                 connection.send(b"".join(packets))
 
-    def _send_messages(self) -> None:
+    def _send_again(self, connection: BufferedSocket) -> None:
+        """What the connection before has not confirmed, in the old order."""
+        while connection.takes_more and (found := self._queues.outbox.again()) is not None:
+            number, message = found
+            connection.send(message_packet(message, number, self._modern, again=True))
+
+    def _send_messages(self, connection: BufferedSocket) -> None:
         outbox = self._queues.outbox
-        while outbox.unconfirmed < self._window and (message := outbox.next()) is not None:
-            info = self._client.publish(*message[:4])
-            if info.rc == MQTTErrorCode.MQTT_ERR_QUEUE_SIZE:
-                return
-            outbox.sent(info.mid)
+        while (
+            connection.takes_more
+            and outbox.unconfirmed < self._window
+            and (message := outbox.next()) is not None
+        ):
+            if message.qos == 2:
+                if not self._send_by_library(message):
+                    return
+            elif message.qos:
+                number = self._free_number()
+                connection.send(message_packet(message, number, self._modern))
+                outbox.sent(number)
+            else:
+                connection.send(message_packet(message, 0, self._modern))
+                outbox.done()
+
+    def _send_by_library(self, message: Message) -> bool:
+        info = self._client.publish(*message[:4])
+        if info.rc == MQTTErrorCode.MQTT_ERR_QUEUE_SIZE:
+            return False
+        self._queues.outbox.sent(info.mid)
+        self._client.loop_write()  # what follows must not overtake it
+        return True
+
+    def _free_number(self) -> int:
+        """The library counts, because its own requests have numbers too."""
+        while not self._queues.outbox.is_free(number := self._client._mid_generate()):
+            pass
+        return number
 
     def _send_requests(self) -> None:
         subscriptions = self._queues.subscriptions
@@ -217,11 +251,15 @@ class Link:
     def _lost(self, problem: BrokerError) -> None:
         self.problem = problem
         self.connected = False
-        self._queues.outbox.forget_fleeting()
+        self._queues.outbox.connection_lost()
 
     def _on_publish(self, client: Any, data: Any, mid: int, reason: ReasonCode, more: Any) -> None:
+        """Of messages that are the library's."""
         refused = failures.of_reason(self._url, reason) if reason.is_failure else None
         self._queues.outbox.confirm(mid, refused)
+
+    def _confirm(self, number: int, code: int) -> None:
+        self._queues.outbox.confirm(number, failures.of_message(self._url, code) if code else None)
 
     def _on_answer(
         self, client: Any, data: Any, mid: int, reasons: list[ReasonCode], more: Any

@@ -23,6 +23,7 @@ class Outbox:
         self._max_bytes = max_bytes
         self._waiting: deque[tuple[Message, Ticket]] = deque()
         self._sent: dict[int, tuple[Message, Ticket]] = {}
+        self._again: deque[int] = deque()
         self._put = self._put_bytes = 0
         self._confirmed = self._confirmed_bytes = 0
         self._closed = False
@@ -45,13 +46,29 @@ class Outbox:
             self._waiting.extend((message, ticket) for message in messages)
         return ticket
 
+    def again(self) -> tuple[int, Message] | None:
+        """The next of the messages to be sent once more, under its old number; before `next`."""
+        while self._again:
+            number = self._again.popleft()
+            if number in self._sent:
+                return number, self._sent[number][0]
+        return None
+
     def next(self) -> Message | None:
         """The message to send next; it stays until `sent`."""
         return self._waiting[0][0] if self._waiting else None
 
+    def is_free(self, number: int) -> bool:
+        """Whether no message is on its way under this number."""
+        return number not in self._sent
+
     def sent(self, number: int) -> None:
         """The next message is on its way under this number."""
         self._sent[number] = self._waiting.popleft()
+
+    def done(self) -> None:
+        """The next message was sent, and nobody will answer for it."""
+        self._confirm(*self._waiting.popleft())
 
     @property
     def unconfirmed(self) -> int:
@@ -59,19 +76,17 @@ class Outbox:
 
     def confirm(self, number: int, error: BrokerError | None = None) -> None:
         """The broker has answered for a message that was sent."""
-        entry = self._sent.pop(number, None)
-        if entry is None:
-            return
-        message, ticket = entry
+        if (entry := self._sent.pop(number, None)) is not None:
+            self._confirm(*entry, error)
+
+    def _confirm(self, message: Message, ticket: Ticket, error: BrokerError | None = None) -> None:
         self._confirmed += 1
         self._confirmed_bytes += len(message.payload)
         ticket.confirm(error, message)
 
-    def forget_fleeting(self) -> None:
-        """Messages of QoS 0 that were sent on a lost connection are done with."""
-        lost = [number for number, entry in self._sent.items() if entry[0].qos == 0]
-        for number in lost:
-            self.confirm(number)
+    def connection_lost(self) -> None:
+        """What was on its way with QoS 1 goes again."""
+        self._again = deque(n for n, (message, _) in self._sent.items() if message.qos == 1)
 
     def announce(self) -> None:
         """Wakes who waits for room; called once for many confirmations."""

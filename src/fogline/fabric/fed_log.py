@@ -107,6 +107,11 @@ class FedLog:
             self._failed(FAILED, f"a bug: {error!r:.200}", now + self._pause)
         return moved
 
+    @property
+    def behind(self) -> bool:
+        """Whether there is enough for another turn at once."""
+        return self._lag >= READ_BYTES and self._state in (RUNNING, ENDING)
+
     def close(self) -> None:
         if self._feeder is not None:
             try:

@@ -15,9 +15,10 @@ from fogline.storage.feeder import READER
 from fogline.storage.store import SiteStore
 
 _say = logging.getLogger(__name__)
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.2
-"""While values come they are gathered: pauses grow. After the longest a growing log ends one."""
+_GATHER_SECONDS = 0.1
+"""Between two rounds while values come: many at a time cost little more than one."""
 _REST_SECONDS = 0.5
+"""After a round without values, unless a log grows before."""
 _GONE_SECONDS = 0.5
 _STRAY_SECONDS = 600.0
 """So long a log that nobody names may hold on to our place in it: its job may not be back yet."""
@@ -43,6 +44,7 @@ class Feeding:
         self._gone_due = 0.0
         self._strays_due = time.monotonic() + _STRAY_SECONDS
         self._bell = Bell()
+        self._hurry = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="feeding", daemon=True)
 
@@ -52,7 +54,7 @@ class Feeding:
         for item in feeds:
             wanted.setdefault(str(item["log"]), item)
         self._wanted = wanted
-        self._bell.ring()
+        self._wake()
 
     def start(self) -> None:
         self._thread.start()
@@ -60,7 +62,7 @@ class Feeding:
     def close(self) -> None:
         """What was read is in the store, though not on disk yet."""
         self._stop.set()
-        self._bell.ring()
+        self._wake()
         if self._thread.is_alive():
             self._thread.join()
 
@@ -73,19 +75,22 @@ class Feeding:
         """For each log its state, how many bytes it lags, values taken and left out."""
         return [fed.told for fed in self._told]
 
+    def _wake(self) -> None:
+        self._hurry.set()
+        self._bell.ring()
+
     def _run(self) -> None:
-        pause = _SHORTEST_PAUSE
         while not self._stop.is_set():
+            self._hurry.clear()
             try:
                 moved = self._round()
             except Exception:
                 _say.exception("a round of feeding failed")
                 moved = 0
-            pause = _SHORTEST_PAUSE if moved else min(2 * pause, _LONGEST_PAUSE)
-            if pause >= _LONGEST_PAUSE:
+            if not moved:
                 self._bell.wait(_REST_SECONDS)
-            elif not moved:
-                self._stop.wait(pause)
+            elif not any(fed.behind for fed in self._fed.values()):
+                self._hurry.wait(_GATHER_SECONDS)
         for fed in (*self._fed.values(), *self._ending.values()):
             fed.close()
 
