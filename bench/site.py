@@ -1,6 +1,6 @@
-"""A live site measured: latency from MQTT to MQTT, the log beside a file, an idle site.
+"""A live site measured: latency from MQTT to MQTT, intake, the log, an idle site, an hour's load.
 
-python bench/site.py [latency] [log] [idle]
+python bench/site.py [latency] [intake] [log] [idle] [load]
 """
 
 from __future__ import annotations
@@ -10,39 +10,26 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import datetime
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
-import paho.mqtt.client as paho
 import psutil
-from paho.mqtt.enums import CallbackAPIVersion
 from rich.console import Console
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+sys.path.insert(0, str(Path(__file__).parent))
 
-import data  # noqa: E402
-import mqtt_receive  # noqa: E402
-import site_page  # noqa: E402
+import data
+import mqtt_receive
+import site_page
+from site_latency import latency
+from site_world import SENSORS, STREAM, AgentProcess, end_on_request, site
 
-from fogline.broker import Message, open_broker  # noqa: E402
-from fogline.log import SiteLog  # noqa: E402
-from tests.agent.kit import AgentProcess  # noqa: E402
+from fogline.broker import Message, open_broker
+from fogline.log import SiteLog
 
-SENSORS = 788
 PARTS = ("latency", "intake", "log", "idle", "load")
-STREAM = (
-    's = STREAM FROM mqtt(topic="s/+", format="json", time="t", lateness="200 ms", '
-    'schema="sensor string, x double");\n'
-)
-QUERIES = {
-    "real time": STREAM + "v = COMPUTE AVG(x, 10 s) BY sensor;",
-    "micro-batch": STREAM + "v = COMPUTE AVG(x, 1 s) BY sensor EVERY 1 s;",
-}
 console = Console(highlight=False)
 
 
@@ -55,6 +42,7 @@ console = Console(highlight=False)
 def main(
     parts: tuple[str, ...], rate: int, seconds: float, out: Path | None, write_docs: bool
 ) -> None:
+    end_on_request()
     found: dict[str, Any] = {}
     for part in parts or PARTS:
         run = {"intake": intake, "log": log, "idle": idle, "load": load}
@@ -66,86 +54,6 @@ def main(
         (out / "site.json").write_text(json.dumps(found), encoding="utf-8")
     if write_docs:
         site_page.write(found)
-
-
-# ── latency ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def latency(rate: int, seconds: float) -> dict[str, Any]:
-    """From a sensor's publish to a subscriber's receive, windowed average by sensor."""
-    samples = {mode: _latency(query, rate, seconds) for mode, query in QUERIES.items()}
-    shown: dict[str, Any] = {mode: percentiles(values) for mode, values in samples.items()}
-    live, steady = shown["real time"]["p50_ms"], shown["micro-batch"]["p50_ms"]
-    return shown | {"times_lower_p50": round(steady / live, 1), "samples": samples}
-
-
-def _latency(query: str, rate: int, seconds: float) -> list[float]:
-    with site({"q": query}) as agent, subscriber(agent, "insights/q/v") as received:
-        stop = threading.Event()
-        thread = threading.Thread(target=produce, args=(agent.mqtt_port, rate, stop), daemon=True)
-        thread.start()
-        time.sleep(40)  # the warm-up of Spark's code is no part of it
-        received.clear()
-        time.sleep(seconds)
-        stop.set()
-        thread.join()
-        return [(at - _newest(payload)) * 1000 for at, payload in list(received)]
-
-
-def _newest(payload: bytes) -> float:
-    """The time up to which the result knows readings: in real time that of the reading itself."""
-    return datetime.fromisoformat(json.loads(payload)["window"]["end"]).timestamp()
-
-
-def produce(port: int, rate: int, stop: threading.Event) -> None:
-    client = connected(port)
-    begun, sent = time.time(), 0
-    while not stop.is_set():
-        now = time.time()
-        for _ in range(int((now - begun) * rate) - sent):
-            n = sent % SENSORS
-            reading = {"sensor": f"s{n}", "x": n / 10, "t": int(now * 1000), "n": sent}
-            client.publish(f"s/{n}", json.dumps(reading), qos=0)
-            sent += 1
-        time.sleep(0.001)
-    client.disconnect()
-
-
-def connected(port: int) -> paho.Client:
-    client = paho.Client(CallbackAPIVersion.VERSION2)
-    client.connect("127.0.0.1", port)
-    client.loop_start()
-    return client
-
-
-@contextmanager
-def subscriber(agent: AgentProcess, topic: str) -> Iterator[list[tuple[float, bytes]]]:
-    received: list[tuple[float, bytes]] = []
-    client = connected(agent.mqtt_port)
-    client.on_message = lambda _c, _u, message: received.append((time.time(), message.payload))
-    client.subscribe(topic, qos=0)
-    try:
-        yield received
-    finally:
-        client.disconnect()
-
-
-@contextmanager
-def site(queries: dict[str, str]) -> Iterator[AgentProcess]:
-    with tempfile.TemporaryDirectory(prefix="fogline-bench-") as folder:
-        agent = AgentProcess(Path(folder), queries)
-        agent.start()
-        try:
-            agent.wait_healthy()
-            yield agent
-        finally:
-            agent.end()
-
-
-def percentiles(values: list[float]) -> dict[str, float]:
-    ordered = sorted(values)
-    at: Callable[[float], float] = lambda q: round(ordered[int(q * (len(ordered) - 1))], 1)  # noqa: E731
-    return {"n": len(ordered), "p50_ms": at(0.5), "p95_ms": at(0.95), "p99_ms": at(0.99)}
 
 
 # ── intake ───────────────────────────────────────────────────────────────────────────────────────

@@ -31,6 +31,8 @@ from fogline.model.jobs import LINK, PUBLISH
 _NOTE_SECONDS = 0.2
 _STATUS_SECONDS = 0.5
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.04
+_GATHER_SECONDS = 0.003
+"""While records come: a few at a time cost little more than one."""
 _DRAIN_SECONDS = 3.0
 _CONFIRM_SECONDS = 10.0
 
@@ -90,6 +92,11 @@ class Publishing:
             self._arrange()
         busy = [outlet.forward() for outlet in self._outlets.values()]
         return any(busy)
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is enough to go on at once."""
+        return any(outlet.behind for outlet in self._outlets.values())
 
     @property
     def resting(self) -> bool:
@@ -266,7 +273,9 @@ def run(parent: Parent) -> None:
         if clock.is_due("status", _STATUS_SECONDS) or (waiting and publishing.in_force):
             tell(publishing.status())
         pause = _SHORTEST_PAUSE if busy else min(pause * 1.1, _LONGEST_PAUSE)
-        if not busy and not waiting and publishing.resting:
+        if busy and not publishing.behind:
+            parent.gone.wait(_GATHER_SECONDS)
+        elif not busy and not waiting and publishing.resting:
             bell.wait(_STATUS_SECONDS)
         elif not busy:
             parent.gone.wait(pause)

@@ -39,6 +39,7 @@ from fogline.log.frames import MAX_PAYLOAD, BadFrame
 
 PUBLISHER = "publisher"
 READ_BYTES = 256 << 10
+MUCH_BYTES = 64 << 10
 MOST_TICKETS = 16
 _RETRY_SECONDS = 1.0
 _CONFIRM_SECONDS = 60.0
@@ -167,6 +168,11 @@ class Outlet:
         if self.problem:
             return self.problem
         return "running" if self._broker.connected else f"disconnected: {self._broker.problem}"
+
+    @property
+    def behind(self) -> bool:
+        """Whether much is there to be sent."""
+        return self._reader.committed() - self._position >= MUCH_BYTES
 
     @property
     def resting(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from fogline.storage import times
@@ -153,10 +154,22 @@ def _insight(source: Insights, record: dict[str, Any], rows: Rows) -> None:
     if not isinstance(keys, dict) or not isinstance(window, dict) or "insight" not in record:
         rows.rejected["not a result"] += 1
         return
-    time, labels = times.parse(window.get("end")), as_labels(keys)
-    entity = entity_of(keys)
+    time = times.parse(window.get("end"))
+    entity, labels = _names(keys)
     value = record.get("value")
     shown = json.dumps(value) if isinstance(value, list | dict) else value
     rows.add(record["insight"], entity, time, shown, labels)
     if source.counts and record.get("count") is not None:
         rows.add(f"{record['insight']}.count", entity, time, record["count"], labels)
+
+
+def _names(keys: dict[str, Any]) -> tuple[str, str | None]:
+    """Entity and labels. Those of texts are kept: other values may be equal and written otherwise."""
+    if all(type(value) is str for value in keys.values()):
+        return _kept_names(tuple(keys.items()))
+    return entity_of(keys), as_labels(keys)
+
+
+@lru_cache(10_000)
+def _kept_names(keys: tuple[tuple[str, str], ...]) -> tuple[str, str | None]:
+    return entity_of(dict(keys)), as_labels(dict(keys))
