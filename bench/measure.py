@@ -16,7 +16,8 @@ from protocol import Checked
 from workloads import FLINK, SPARK, Subject, Workload
 
 _SHORT_WARM_UPS = 5
-_LONG_WARM_UPS = 3
+_WARM_UP_SECONDS = 25.0
+"""Of passes over all events, for every engine alike: Java goes on compiling what it runs."""
 _LONG_SECONDS = 30.0
 """A pass that takes longer than this is not repeated: noise is small in it."""
 _TOLERANCE = 1e-6
@@ -99,11 +100,8 @@ def _warm_up(worker: Worker, measured: Measured, data: DataSet, small: DataSet) 
     begun = time.monotonic()
     checked = worker.check(data)
     measured.count, measured.total = checked.count, checked.total
-    if time.monotonic() - begun > _LONG_SECONDS:
-        return
-    for _ in range(_LONG_WARM_UPS):
-        if worker.time(data) > _LONG_SECONDS:
-            break
+    while time.monotonic() - begun < _WARM_UP_SECONDS:
+        worker.time(data)
 
 
 def _wanted(measured: Measured) -> bool:

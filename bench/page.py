@@ -40,10 +40,11 @@ are about.
   sink that keeps nothing. Starting the session is not timed. For Flink it is Flink's own account of
   the job, which leaves out its planning and the start of its cluster.
 - **Order**: every engine runs in a process of its own and is warm: five passes over a small part
-  of the events and four over all of them. Then all take turns, so that noise hits all alike, and
-  each begins when the others have tidied up behind their passes; the median of {repeats} passes
-  counts. Where a pass takes more than half a minute, one warms up and one counts. What a table
-  compares was measured together; one table and another may come from two runs.
+  of the events, then 25 s of passes over all of them (at least one), because Java goes on compiling
+  what it runs. Then all take turns, so that noise hits all alike, and each begins when the others
+  have tidied up behind their passes; the median of {repeats} passes counts. Where a pass takes more
+  than half a minute, one counts. What a table compares was measured together; one table and another
+  may come from two runs.
 - **Same results**: number and sum of the results (within 1e-6) must be the same for all engines, or
   the measurement counts as failed.
 - **Fogline** runs as `fogline run` does, in micro-batches with its default trigger; the row "with

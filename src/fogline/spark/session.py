@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from fogline.errors import SetupError
 from fogline.settings import Settings
+from fogline.spark.lean import without_tests
 from fogline.spark.scratch import own_folder
 
 JAR = Path(__file__).with_name("fogline-connector.jar")
@@ -52,6 +53,7 @@ def open_session(
         raise SetupError("Java is missing", "run: apt-get install openjdk-17-jre-headless")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    without_tests()
     running = SparkSession._instantiatedSession  # the one of this process, whatever the thread
     if running is not None and running.sparkContext._jsc is not None:
         return running

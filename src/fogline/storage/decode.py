@@ -164,7 +164,7 @@ def _insight(source: Insights, record: dict[str, Any], rows: Rows) -> None:
 
 
 def _names(keys: dict[str, Any]) -> tuple[str, str | None]:
-    """Entity and labels. Those of texts are kept: other values may be equal and written otherwise."""
+    """Entity and labels; those of texts are kept. Others may be equal and yet differ as texts."""
     if all(type(value) is str for value in keys.values()):
         return _kept_names(tuple(keys.items()))
     return entity_of(keys), as_labels(keys)

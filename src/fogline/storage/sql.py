@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from fogline.storage import engine
 from fogline.storage.errors import BadQuery, QueryLimit
@@ -89,9 +89,11 @@ def _prepare(connection: duckdb.DuckDBPyConnection, tables: Tables) -> None:
     connection.execute("SET lock_configuration = true")
 
 
-def _others(paths: Sequence[str], without: Sequence[str]) -> ds.Scanner:
+def _others(paths: Sequence[str], without: Sequence[str]) -> Any:
     """The values of other metrics. The statement does not get at the files themselves: it could
     read everything in them, whatever the view leaves out."""
+    import pyarrow.dataset as ds  # forty megabytes with pandas, which few processes need
+
     hidden = pc.field("metric").cast(pa.string()).isin(pa.array(without, pa.string()))
     files = ds.dataset(list(paths), schema=SCHEMA, format="parquet")
     return files.scanner(
