@@ -25,7 +25,7 @@ from fogline.log import SiteLog
 from fogline.model.times import iso_micros
 from fogline.storage import times
 from fogline.storage.metadata import Description
-from fogline.storage.names import Pattern
+from fogline.storage.names import parse_all
 from fogline.storage.values import Value, from_values
 from tests.fabric.kit_nodes import SECRET, running
 
@@ -117,12 +117,11 @@ def _is_asked(node: str, asked: dict[str, list[str]]) -> bool:
 def _matches(value: Value, asked: dict[str, list[str]]) -> bool:
     start, end = times.parse(asked["from"][0]), times.parse(asked["to"][0])
     named = [
-        (value.metric, asked.get("metric")),
-        (value.entity, asked.get("entity")),
+        (value.metric, parse_all(asked.get("metric"))),
+        (value.entity, parse_all(asked.get("entity"))),
     ]
     return start <= value.time < end and all(
-        patterns is None or any(Pattern.parse(p).matches(name) for p in patterns)
-        for name, patterns in named
+        patterns is None or patterns.matches(name) for name, patterns in named
     )
 
 

@@ -204,6 +204,30 @@ def test_the_state_of_a_node_does_not_tell_names(node: Signed) -> None:
     assert sizes["reader"] == sizes["owner"] - {"mean"}
 
 
+def told_copies(node: RunningNode, token: str) -> list[Any]:
+    """Both lists of the copy of north, wherever a caller can see them."""
+    with asking(node, token) as client:
+        nodes = client.get("/v1/nodes").json()["nodes"]
+        state = client.get("/v1/state").json()
+        found = [told["copies"]["north"] for told in (*nodes, state) if told.get("copies")]
+    return [copy[key] for copy in found for key in ("metrics", "wanted") if key in copy]
+
+
+def test_what_a_copy_is_of_does_not_tell_names(tmp_path: Path) -> None:
+    """Neither do prefixes, which are written as a name that begins so."""
+    kept = ("mea%", "mean", "mean\\%", "o%", "other", "%")
+    with running(tmp_path, "north", "south") as (north, south):
+        north.store.metadata.sign({"mean": {"city": "plant-7"}, "mean%": {"city": "plant-7"}})
+        north.put(values())
+        holder, reader = tokens_of(south)
+        south.fabric.keep_copy("north", kept)
+        until(lambda: numbers(south, holder, scope="node", of="north") == ALL, "a copy")
+        shown = told_copies(south, holder)
+        assert shown
+        assert all(sorted(names) == sorted(kept) for names in shown)
+        assert all(sorted(names) == ["%", "o%", "other"] for names in told_copies(south, reader))
+
+
 # ── at another node ──────────────────────────────────────────────────────────────────────────────
 
 

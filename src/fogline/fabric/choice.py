@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fogline.fabric.seen import CopyInfo, Seen
-from fogline.storage.names import Pattern
+from fogline.storage.names import parse_all
 from fogline.storage.values import END_TIME
 
 Metrics = Sequence[str] | None
@@ -84,16 +84,12 @@ def to_follow(
 
 def covers(held: Metrics, asked: Metrics) -> bool:
     """Whether everything that is asked for is among what is held; prefixes as in questions."""
-    if held is None:
-        return True
-    if asked is None:
-        return False
-    patterns = [Pattern.parse(name) for name in held]
-    exact = {pattern.text for pattern in patterns if not pattern.is_prefix}
-    prefixes = tuple(pattern.text for pattern in patterns if pattern.is_prefix)
-    wanted = [Pattern.parse(name) for name in asked]
-    return all(
-        one.text.startswith(prefixes) or (not one.is_prefix and one.text in exact) for one in wanted
+    known, wanted = parse_all(held), parse_all(asked)
+    if known is None or wanted is None:
+        return known is None
+    exact = frozenset(known.exact)
+    return all(name in exact or name.startswith(known.prefixes) for name in wanted.exact) and all(
+        prefix.startswith(known.prefixes) for prefix in wanted.prefixes
     )
 
 

@@ -117,7 +117,7 @@ class Fabric:
         found = self._gather.all(
             lambda _, answers: answers.seen_by(self._keys).latest(names), names, _since(stale)
         )
-        return Whole(merge.by_names(_plain(found.tables), tables.LATEST), found.nodes)
+        return Whole(merge.by_names(found.tables, tables.LATEST), found.nodes)
 
     def range(self, question: Range, places: Mapping[str, Place], stale: float = 0.0) -> Whole:
         found = self._gather.all(
@@ -126,7 +126,7 @@ class Fabric:
             _since(stale),
             question.start,
         )
-        rows = _plain(found.tables)
+        rows = found.tables
         table, taken = merge.page(rows, tables.ROWS, question.limit, question.descending)
         more = any(len(part) >= question.limit for part in rows.values())
         more |= sum(map(len, rows.values())) > len(table)
@@ -315,10 +315,6 @@ class Fabric:
 
 def _since(stale: float) -> int | None:
     return now_us() - int(stale * SECOND_US) if stale > 0 else None
-
-
-def _plain(answers: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    return {node: tables.plain(table) for node, table in answers.items()}
 
 
 def _node(name: str, seen: Seen) -> dict[str, Any]:

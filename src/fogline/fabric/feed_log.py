@@ -138,7 +138,7 @@ class FeedLog:
         if patterns is None or not len(table):
             return table
         column = table["entity"].cast(pa.string())
-        there = [e for e in pc.unique(column).to_pylist() if any(p.matches(e) for p in patterns)]
+        there = [e for e in pc.unique(column).to_pylist() if patterns.matches(e)]
         return table.filter(pc.is_in(column, pa.array(there, pa.string())))
 
 

@@ -26,7 +26,7 @@ from fogline.fabric.choice import Route, routes
 from fogline.fabric.errors import NodeAway, NodeRefused
 from fogline.fabric.seen import CopyInfo, Seen
 from fogline.storage.errors import BadQuery, QueryLimit, StoreError
-from fogline.storage.names import Pattern, parse_all
+from fogline.storage.names import Patterns, parse_all
 
 Found = TypeVar("Found")
 """What one node answers with."""
@@ -136,8 +136,8 @@ class Gather:
         return NodeAnswer(node, state, why=(now.why if now else "") or "it does not answer")
 
 
-def _is_wanted(node: str, patterns: tuple[Pattern, ...] | None) -> bool:
-    return patterns is None or any(pattern.matches(node) for pattern in patterns)
+def _is_wanted(node: str, patterns: Patterns | None) -> bool:
+    return patterns is None or patterns.matches(node)
 
 
 def _forget(others: Mapping[str, Future[Any]]) -> None:

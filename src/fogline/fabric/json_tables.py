@@ -1,4 +1,4 @@
-"""Tables as JSON, by whole columns: a thousand values take less than a millisecond or two."""
+"""Tables as JSON, by whole columns: a thousand values take less than a millisecond."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from json.encoder import encode_basestring
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,29 +18,27 @@ from fogline.storage.values import whole
 
 _ROWS = 10_000
 _SPECIAL = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
+_ESCAPED = np.isin(np.arange(256), [*range(32), ord('"'), ord("\\")])
+"""By byte: whether it stands for something else in a text of JSON."""
 
 
 def values_json(table: pa.Table) -> bytes:
     """The values of an answer, with the column `node`, as a JSON list."""
     if not len(table):
         return b"[]"
-    rows = pc.binary_join_element_wise(
-        '{"node":',
-        _quoted(table["node"]),
-        ',"metric":',
-        _quoted(table["metric"]),
-        ',"entity":',
-        _quoted(table["entity"]),
-        ',"time":"',
-        _array(times.texts(_array(table["time"]))),
+    rows = _joined(
+        *('{"node":', *_quoted(table["node"])),
+        *(',"metric":', *_quoted(table["metric"])),
+        *(',"entity":', *_quoted(table["entity"])),
+        *(',"time":"', times.dated(_array(table["time"])), times.ZONE),
         '","value":',
         _either(_array(table["value"]), table["text"]),
         ',"labels":',
-        _array(table["labels"].cast(pa.string())).fill_null("{}"),
+        _labels(table["labels"]),
         "}",
-        "",
     )
-    return f"[{','.join(rows.to_pylist())}]".encode()
+    whole_list = pa.LargeListArray.from_arrays(pa.array([0, len(rows)], pa.int64()), rows)
+    return b"".join((b"[", pc.binary_join(whole_list, ",")[0].as_buffer(), b"]"))
 
 
 def rows_json(table: pa.Table) -> bytes:
@@ -105,12 +104,44 @@ def _either(numbers: Any, texts: Any) -> Any:
         special = _each(shown, lambda text: f'{_SPECIAL.get(str(text), "null")},"number":true')
         shown = pc.if_else(finite.fill_null(True), shown, special)
     if texts.null_count < len(texts):
-        shown = pc.if_else(numbers.is_valid(), shown, _quoted(texts))
+        quoted = _each(_array(texts), lambda text: encode_basestring(text or ""))
+        shown = pc.if_else(numbers.is_valid(), shown, quoted)
     return shown
 
 
-def _quoted(column: Any) -> Any:
-    return _each(_array(column), lambda name: encode_basestring(name or ""))
+def _joined(*parts: Any) -> Any:
+    """A text for each row from texts and columns of texts, one after the other."""
+    merged: list[Any] = []
+    for part in parts:
+        if isinstance(part, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += part
+        else:
+            merged.append(part)
+    return pc.binary_join_element_wise(*merged, "")
+
+
+def _labels(column: Any) -> Any:
+    """They are JSON already."""
+    if column.null_count == len(column):
+        return "{}"
+    return _array(column.cast(pa.string())).fill_null("{}")
+
+
+def _quoted(column: Any) -> tuple[Any, ...]:
+    """A column of texts in quotes, in the parts that `_joined` takes."""
+    texts = _array(column)
+    names = texts.dictionary if pa.types.is_dictionary(texts.type) else texts
+    if len(names) == 1:
+        return (encode_basestring(names[0].as_py()),)
+    if _is_plain(names):
+        return '"', texts.cast(pa.string()), '"'
+    return (_each(texts, encode_basestring),)
+
+
+def _is_plain(texts: Any) -> bool:
+    """Whether none of these texts holds what JSON tells in another way."""
+    held = texts.buffers()[2]
+    return held is None or not _ESCAPED[np.frombuffer(held, np.uint8)].any()
 
 
 def _each(column: Any, make: Callable[[Any], str]) -> Any:

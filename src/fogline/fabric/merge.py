@@ -24,12 +24,16 @@ Answers = Mapping[str, pa.Table]
 def joined(answers: Answers, schema: pa.Schema) -> pa.Table:
     """All rows, with the column `node` before the others; nodes in the order of their names."""
     named = [_named(node, answers[node].cast(schema)) for node in sorted(answers)]
+    if len(named) == 1:
+        return named[0]
     return pa.concat_tables([_empty(schema), *named]).combine_chunks()
 
 
 def by_names(answers: Answers, schema: pa.Schema) -> pa.Table:
     """Ordered by node, metric and entity."""
-    return in_order(joined(answers, schema), ["node", "metric", "entity"])
+    each = {node: table.cast(schema) for node, table in answers.items()}
+    ordered = {node: in_order(table, ["metric", "entity"]) for node, table in each.items()}
+    return joined(ordered, schema)
 
 
 def buckets(answers: Answers, schema: pa.Schema, descending: bool) -> pa.Table:

@@ -11,7 +11,7 @@ from fogline.storage.names import parse_all
 def wants_node(question: Question, node: str) -> bool:
     """Whether values that arose at this node are asked for. Raises `BadQuery` for wrong names."""
     patterns = parse_all(question.nodes)
-    return patterns is None or any(pattern.matches(node) for pattern in patterns)
+    return patterns is None or patterns.matches(node)
 
 
 def parameters(question: Question) -> list[tuple[str, str]]:

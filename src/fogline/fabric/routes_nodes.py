@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
@@ -31,7 +31,7 @@ def _hidden(node: Node, ask: Ask) -> frozenset[str]:
     return node.store.metadata.signed.hidden_anywhere(ask.keys)
 
 
-def _visible(told: Mapping[str, Any], hidden: Collection[str]) -> dict[str, Any]:
+def _visible(told: Mapping[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
     """Without the names of metrics that the caller has no key for, of copies too."""
     shown = dict(told)
     for name in ("metrics", "wanted"):
@@ -39,11 +39,25 @@ def _visible(told: Mapping[str, Any], hidden: Collection[str]) -> dict[str, Any]
         if isinstance(found, Mapping):
             shown[name] = {key: size for key, size in found.items() if key not in hidden}
         elif found is not None:
-            shown[name] = [metric for metric in found if metric not in hidden]
+            shown[name] = [metrics for metrics in found if not _stands_for_any(metrics, hidden)]
     copies = told.get("copies")
     if copies:
         shown["copies"] = {origin: _visible(copy, hidden) for origin, copy in copies.items()}
     return shown
+
+
+def _stands_for_any(metrics: str, hidden: frozenset[str]) -> bool:
+    """Whether this name of a copy's list, or prefix, is that of a metric that must not be told. `%`
+    alone is that of every metric, and tells of none."""
+    if not hidden or metrics == "%":
+        return False
+    try:
+        names = parse_all(metrics)
+    except BadQuery:  # another node told it: nobody needs it, whatever it is
+        return True
+    if names is None or not hidden.isdisjoint(names.exact):
+        return True
+    return bool(names.prefixes) and any(metric.startswith(names.prefixes) for metric in hidden)
 
 
 def put_copy(node: Node, ask: Ask) -> Response:

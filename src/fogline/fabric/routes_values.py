@@ -187,7 +187,7 @@ def name_list(found: Any) -> tuple[str, ...] | None:
     """Names from a body; nothing stands for all."""
     if found is None:
         return None
-    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+    if not isinstance(found, list) or not set(map(type, found)) <= {str}:
         raise BadQuery("names are a list of texts, or null for all")
     return tuple(found)
 

@@ -32,6 +32,7 @@ _ISO = re.compile(
 _LOST_PLUS = re.compile(r"(?<=[0-9]) (?=[0-9]{2}:?[0-9]{2}$)", re.ASCII)
 """In an address + is a space, so that of a zone arrives as one."""
 _LONGEST = 1 << 60
+ZONE = "Z"
 
 
 def moment(text: str, now: int | None = None) -> int:
@@ -62,10 +63,14 @@ def duration(text: str) -> int:
 
 def texts(column: Any) -> Any:
     """A column of times as ISO 8601 in UTC; to the millisecond where all are whole ones."""
+    return pc.binary_join_element_wise(dated(column), ZONE, "")
+
+
+def dated(column: Any) -> Any:
+    """The same without the `ZONE` at the end."""
     whole = bool(len(column)) and not (micros(column.fill_null(0)) % 1_000).any()
     unit = pa.timestamp("ms") if whole else TIME
-    dated = column.cast(unit).cast(pa.string())
-    return pc.binary_join_element_wise(pc.binary_replace_slice(dated, 10, 11, "T"), "Z", "")
+    return pc.binary_replace_slice(column.cast(unit).cast(pa.string()), 10, 11, "T")
 
 
 def text(moment: int) -> str:

@@ -7,19 +7,21 @@ else lies in flat arrays sorted by metric and entity: some ten bytes a value bes
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from fogline.storage.names import Pattern
-from fogline.storage.values import BATCH, Integers, codes, joined, micros, whole
+from fogline.storage.names import Patterns
+from fogline.storage.values import BATCH, NAME, TIME, Integers, codes, joined, micros, whole
 
 _SHIFT = 32
 _MASK = (1 << _SHIFT) - 1
 _ROW_BYTES = 8 * 6
 _NAME_BYTES = 150
+_NOBODY = -1
+"""The number of no name."""
 
 
 class Names:
@@ -27,8 +29,10 @@ class Names:
 
     def __init__(self) -> None:
         self.ids: dict[str, int] = {}
-        self.names: list[str] = []
         self.bytes = 0
+        self._texts = pa.array([], pa.string())
+        self._new: list[str] = []
+        """Those that came since `texts` was asked for."""
 
     def learn(self, names: list[str]) -> Integers:
         return np.fromiter((self._id(name) for name in names), np.int64, len(names))
@@ -36,19 +40,37 @@ class Names:
     def _id(self, name: str) -> int:
         found = self.ids.get(name)
         if found is None:
-            found = self.ids[name] = len(self.names)
-            self.names.append(name)
+            found = self.ids[name] = len(self.ids)
+            self._new.append(name)
             self.bytes += _NAME_BYTES + len(name)
         return found
 
-    def matching(self, patterns: Iterable[Pattern]) -> Integers:
-        found: set[int] = set()
-        for pattern in patterns:
-            if pattern.is_prefix:
-                found.update(i for name, i in self.ids.items() if name.startswith(pattern.text))
-            elif pattern.text in self.ids:
-                found.add(self.ids[pattern.text])
-        return np.array(sorted(found), dtype=np.int64)
+    def matching(self, patterns: Patterns) -> Integers:
+        """The numbers of the names that match, in order."""
+        known = map(self.ids.get, patterns.exact, repeat(_NOBODY))
+        found = np.fromiter(known, np.int64, len(patterns.exact))
+        if patterns.prefixes:
+            begin = [i for name, i in self.ids.items() if name.startswith(patterns.prefixes)]
+            found = np.append(found, np.array(begin, np.int64))
+        return np.unique(found[found != _NOBODY])
+
+    def column(self, ids: Integers) -> Any:
+        """The names of these numbers; their dictionary holds no others."""
+        used, places = np.unique(ids, return_inverse=True)
+        if len(used) and used[0] == _NOBODY:
+            if len(used) == 1:
+                return pa.nulls(len(ids), NAME)
+            used, places = used[1:], places - 1
+        indices = pa.array(places.astype(np.int32), mask=ids == _NOBODY)
+        return pa.DictionaryArray.from_arrays(indices, self.texts.take(pa.array(used)))
+
+    @property
+    def texts(self) -> Any:
+        """All names, each at its number."""
+        if self._new:
+            new, self._new = pa.array(self._new, pa.string()), []
+            self._texts = pa.concat_arrays([self._texts, new])
+        return self._texts
 
 
 class Latest:
@@ -79,9 +101,7 @@ class Latest:
             if self.bytes > self.max_bytes:
                 self._shrink()
 
-    def find(
-        self, metrics: Iterable[Pattern] | None = None, entities: Iterable[Pattern] | None = None
-    ) -> pa.Table:
+    def find(self, metrics: Patterns | None = None, entities: Patterns | None = None) -> pa.Table:
         """The values of these metrics and entities as a batch; of all where nothing is named."""
         with self._guard:
             return self._table(self._rows(metrics, entities))
@@ -135,7 +155,7 @@ class Latest:
             self._arrivals = np.insert(self._arrivals, at, 0)
             self._numbers = np.insert(self._numbers, at, np.nan)
             self._texts = np.insert(self._texts, at, np.array(None, dtype=object))
-            self._label_ids = np.insert(self._label_ids, at, -1)
+            self._label_ids = np.insert(self._label_ids, at, _NOBODY)
 
     def _put(self, places: Integers, table: pa.Table, arrival: int) -> None:
         self._times[places] = micros(table["time"])
@@ -152,17 +172,16 @@ class Latest:
 
     def _put_labels(self, places: Integers, labels: Any) -> None:
         if labels.null_count == len(labels):
-            self._label_ids[places] = -1
+            self._label_ids[places] = _NOBODY
             return
         used = whole(labels.cast(pa.string())).dictionary_encode()
-        ids = np.append(self._labels.learn(used.dictionary.to_pylist()), -1)
+        ids = np.append(self._labels.learn(used.dictionary.to_pylist()), _NOBODY)
         self._label_ids[places] = ids[used.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
 
-    def _rows(
-        self, metrics: Iterable[Pattern] | None, entities: Iterable[Pattern] | None
-    ) -> Integers:
-        rows = np.arange(len(self._keys))
-        if metrics is not None:
+    def _rows(self, metrics: Patterns | None, entities: Patterns | None) -> Integers:
+        if metrics is None:
+            rows = np.arange(len(self._keys))
+        else:
             wanted = self._metrics.matching(metrics)
             first = np.searchsorted(self._keys, wanted << _SHIFT)
             end = np.searchsorted(self._keys, (wanted + 1) << _SHIFT)
@@ -174,17 +193,20 @@ class Latest:
 
     def _table(self, rows: Integers) -> pa.Table:
         keys = self._keys[rows]
-        texts = pa.array(self._texts[rows], pa.string())
-        numbers = pa.array(self._numbers[rows], pa.float64(), mask=texts.is_valid().to_numpy(False))
         columns = [
-            _named(keys >> _SHIFT, self._metrics.names),
-            _named(keys & _MASK, self._entities.names),
-            pa.array(self._times[rows]).cast(BATCH.field("time").type),
-            numbers,
-            texts,
-            _named(self._label_ids[rows], self._labels.names),
+            self._metrics.column(keys >> _SHIFT),
+            self._entities.column(keys & _MASK),
+            pa.array(self._times[rows]).view(TIME),
+            *self._numbers_and_texts(rows),
+            self._labels.column(self._label_ids[rows]),
         ]
         return pa.Table.from_arrays(columns, schema=BATCH)
+
+    def _numbers_and_texts(self, rows: Integers) -> tuple[Any, Any]:
+        if not self._text_bytes:
+            return pa.array(self._numbers[rows]), pa.nulls(len(rows), pa.string())
+        texts = pa.array(self._texts[rows], pa.string())
+        return pa.array(self._numbers[rows], mask=texts.is_valid().to_numpy(False)), texts
 
     def _shrink(self) -> None:
         """Gives up a quarter of the values, those that were not renewed for longest."""
@@ -210,13 +232,6 @@ def _ranges(first: Integers, end: Integers) -> Integers:
     total = int(sizes.sum())
     shifts = np.repeat(first - np.append(0, np.cumsum(sizes)[:-1]), sizes)
     return np.asarray(np.arange(total) + shifts, dtype=np.int64)
-
-
-def _named(ids: Integers, names: list[str]) -> Any:
-    """A dictionary column that holds only the names in use."""
-    used, inverse = np.unique(ids, return_inverse=True)
-    texts = pa.array([None if i < 0 else names[i] for i in used], pa.string())
-    return texts.take(pa.array(inverse)).dictionary_encode()
 
 
 def _compacted(table: pa.Table) -> pa.Table:

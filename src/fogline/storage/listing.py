@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from fogline.storage.history import History
 from fogline.storage.latest import Latest
-from fogline.storage.names import Pattern
+from fogline.storage.names import Patterns
 from fogline.storage.query import Queries
 from fogline.storage.values import END_TIME, FIRST_TIME
 
@@ -37,7 +37,7 @@ class Listing:
 
     def pairs(self, prefix: str) -> pa.Table:
         """Columns `metric` and `entity`, each pair once, of metrics that begin so."""
-        patterns = [Pattern(prefix, is_prefix=True)] if prefix else None
+        patterns = Patterns(prefixes=(prefix,)) if prefix else None
         found = self._latest.find(patterns).select(_PAIRS).cast(PAIRS)
         if not self._latest.incomplete:
             return found

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from fogline.storage.database import Database
 from fogline.storage.errors import BadQuery, BadValue
-from fogline.storage.names import Pattern, parse_all
+from fogline.storage.names import parse_all
 from fogline.storage.signed import Signed, after, signer, signing
 from fogline.storage.values import NAME_BYTES
 
@@ -98,7 +98,7 @@ class MetadataStore:
         patterns = parse_all(metrics)
         rows = self._database.ask(f"{_SELECT} WHERE NOT removed ORDER BY metric, entity")
         found = [_decoded(row) for row in rows if signer(row[1]) is None]
-        return [item for item in found if _matches(item.metric, patterns)]
+        return [item for item in found if patterns is None or patterns.matches(item.metric)]
 
     def sign(self, told: Mapping[str, Mapping[str, str | None]]) -> None:
         """This site's insights: by metric, of each job that tells it the key that it needs, or
@@ -199,10 +199,6 @@ def _decoded(row: tuple[str, str, int, str, int, str, int]) -> Metadata:
     metric, entity, version, origin, removed, body, _ = row
     description = Description(**json.loads(body))
     return Metadata(metric, entity, description, version, origin, bool(removed))
-
-
-def _matches(metric: str, patterns: tuple[Pattern, ...] | None) -> bool:
-    return patterns is None or any(pattern.matches(metric) for pattern in patterns)
 
 
 def _check(item: Metadata) -> None:

@@ -2,51 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fogline.storage.errors import BadQuery
 from fogline.storage.values import NAME_BYTES
 
 MAX_NAMES = 100_000
+_LONGEST = NAME_BYTES + len("\\%")
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
-    """What a name is compared with. `\\%` at the end stands for the sign itself."""
+class Patterns:
+    """What names are compared with, all of them at once."""
 
-    text: str
-    is_prefix: bool = False
+    exact: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
 
-    @classmethod
-    def parse(cls, name: str) -> Pattern:
-        if not isinstance(name, str):
-            raise BadQuery(f"a name is a text, not {type(name).__name__}")
-        _check(name)
-        if name.endswith("\\%"):
-            return cls(name[:-2] + "%")
-        if name.endswith("%"):
-            return cls(name[:-1], is_prefix=True)
-        return cls(name)
+    def __bool__(self) -> bool:
+        """Whether there is a name that matches."""
+        return bool(self.exact or self.prefixes)
 
     def matches(self, name: str) -> bool:
-        return name.startswith(self.text) if self.is_prefix else name == self.text
+        return name in self.exact or name.startswith(self.prefixes)
 
 
-def parse_all(names: str | Iterable[str] | None) -> tuple[Pattern, ...] | None:
-    """One name or many; nothing stands for all."""
+def parse_all(names: str | Iterable[str] | None) -> Patterns | None:
+    """One name or many; nothing stands for all. `\\%` at the end stands for the sign itself."""
     if names is None:
         return None
-    found = tuple(Pattern.parse(name) for name in ([names] if isinstance(names, str) else names))
-    if len(found) > MAX_NAMES:
+    given = [names] if isinstance(names, str) else list(names)
+    if len(given) > MAX_NAMES:
         raise BadQuery(f"more than {MAX_NAMES} names in one question")
-    return found
+    _check(given)
+    if "%" not in "".join(given):  # many names are mostly plain ones: nothing is done for each
+        return Patterns(tuple(given))
+    signs = [name for name in given if name.endswith("%")]
+    plain = [name for name in given if not name.endswith("%")]
+    marked = [name[:-2] + "%" for name in signs if name.endswith("\\%")]
+    prefixes = [name[:-1] for name in signs if not name.endswith("\\%")]
+    return Patterns((*plain, *marked), tuple(prefixes))
 
 
-def _check(name: str) -> None:
+def _check(names: Sequence[str]) -> None:
     try:
-        size = len(name.encode())
+        together = "".join(names)
+        together.encode()
     except UnicodeEncodeError as error:
         raise BadQuery("a name holds half a character") from error
-    if size > NAME_BYTES + 2:
+    except TypeError as error:
+        wrong = next(name for name in names if not isinstance(name, str))
+        raise BadQuery(f"a name is a text, not {type(wrong).__name__}") from error
+    sizes = map(len, names) if together.isascii() else map(len, map(str.encode, names))
+    if max(sizes, default=0) > _LONGEST:
         raise BadQuery(f"a name is longer than {NAME_BYTES} bytes")

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fogline.storage.errors import BadQuery
-from fogline.storage.names import Pattern, parse_all
+from fogline.storage.names import Patterns, parse_all
 from fogline.storage.values import END_TIME, FIRST_TIME
 
 Names = str | Iterable[str] | None
@@ -21,8 +21,8 @@ _CONTENT = "hash(CAST(metric AS VARCHAR), CAST(entity AS VARCHAR), time, value, 
 class Selection:
     """These metrics and entities (nothing: all), from `start` up to, not including, `end`."""
 
-    metrics: tuple[Pattern, ...] | None
-    entities: tuple[Pattern, ...] | None
+    metrics: Patterns | None
+    entities: Patterns | None
     start: int = FIRST_TIME
     end: int = END_TIME
     share: float = 1.0
@@ -51,7 +51,8 @@ class Selection:
 
     @property
     def is_empty(self) -> bool:
-        return self.start >= self.end or self.metrics == () or self.entities == ()
+        named = [names for names in (self.metrics, self.entities) if names is not None]
+        return self.start >= self.end or not all(named)
 
     def where(self) -> tuple[str, list[object]]:
         """The condition and its parameters."""
@@ -71,19 +72,18 @@ class Selection:
         return " AND ".join(parts), values
 
 
-def _names(column: str, patterns: tuple[Pattern, ...]) -> tuple[str, list[object]]:
-    exact = [pattern.text for pattern in patterns if not pattern.is_prefix]
-    parts, values = [], []
+def _names(column: str, patterns: Patterns) -> tuple[str, list[object]]:
+    exact = patterns.exact
+    parts, values = [], list[object]()
     if exact:
         marks = ", ".join("?" * len(exact))
         parts.append(f"{column} = ?" if len(exact) == 1 else f"{column} IN ({marks})")
-        values += [*exact]
-    for pattern in patterns:
-        if pattern.is_prefix:
-            # The first half lets row groups be skipped, the second one decides.
-            parts.append(f"({column} >= ? AND starts_with({column}, ?))")
-            values += [pattern.text, pattern.text]
-    return "(" + " OR ".join(parts) + ")", list(values)
+        values += exact
+    for prefix in patterns.prefixes:
+        # The first half lets row groups be skipped, the second one decides.
+        parts.append(f"({column} >= ? AND starts_with({column}, ?))")
+        values += [prefix, prefix]
+    return "(" + " OR ".join(parts) + ")", values
 
 
 def _cut(time: int | None, default: int) -> int:

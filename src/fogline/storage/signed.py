@@ -9,7 +9,8 @@ changes only what is its own, so no two ever disagree. It stays when a job goes:
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import TypeVar
 
 from fogline.model.keys import Keys, key_list, opens
 
@@ -41,13 +42,14 @@ class Signed:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._by_node: dict[str, dict[str, Outlets]] = {}
+        self._needed: dict[str, dict[str, frozenset[str]]] = {}
+        """By node and metric: all keys together, so that a question has little to do."""
 
     def learn(self, node: str, metric: str, outlets: Outlets) -> None:
         """Of no outlets: the metric is not signed."""
         with self._guard:
-            metrics = dict(self._by_node.get(node, {}))
-            metrics.pop(metric, None)
-            self._by_node[node] = metrics | ({metric: dict(outlets)} if outlets else {})
+            self._by_node[node] = _with(self._by_node.get(node, {}), metric, dict(outlets))
+            self._needed[node] = _with(self._needed.get(node, {}), metric, _needed(outlets))
 
     def outlets(self, node: str, metric: str) -> Outlets:
         return self._by_node.get(node, {}).get(metric, {})
@@ -59,14 +61,23 @@ class Signed:
         """The metrics whose values of that node are not for who holds these keys."""
         if keys is None:
             return frozenset()
-        metrics = self._by_node.get(node, {}).items()
-        return frozenset(m for m, outlets in metrics if not opens(keys, _needed(outlets)))
+        metrics = self._needed.get(node, {}).items()
+        return frozenset(metric for metric, needed in metrics if not opens(keys, needed))
 
     def hidden_anywhere(self, keys: Keys) -> frozenset[str]:
         """Those of any node."""
         with self._guard:
-            nodes = list(self._by_node)
+            nodes = list(self._needed)
         return frozenset[str]().union(*(self.hidden(node, keys) for node in nodes))
+
+
+_Kept = TypeVar("_Kept", bound=Collection[str])
+
+
+def _with(known: Mapping[str, _Kept], metric: str, kept: _Kept) -> dict[str, _Kept]:
+    """The same with what is kept of a metric, nothing if that is empty."""
+    others = {name: held for name, held in known.items() if name != metric}
+    return others | ({metric: kept} if kept else {})
 
 
 def _needed(outlets: Outlets) -> frozenset[str]:
