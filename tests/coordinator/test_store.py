@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from fogline.coordinator import store as store_module
-from fogline.coordinator import stored as stored_module
+from fogline.coordinator.rows import JobRows
 from fogline.coordinator.errors import StoreError
 from fogline.coordinator.store import Alias, Entry, Store
 from fogline.model.jobs import Code, Job, Pipeline, Place
@@ -175,9 +175,9 @@ def test_of_a_pipeline_only_what_changed_is_written(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
-    make = stored_module.job_row
+    make = JobRows.row
     monkeypatch.setattr(
-        stored_module, "job_row", lambda job, *rest: (written.append(job.name), make(job, *rest))[1]
+        JobRows, "row", lambda rows, job, *rest: (written.append(job.name), make(rows, job, *rest))[1]
     )
     store = Store(store_url)
     jobs = chain("p", 5).jobs

@@ -12,12 +12,14 @@ from typing import Any
 
 from fogline.control import topics
 from fogline.control.payload import (
+    JsonText,
     list_of,
     number_of,
     object_of,
     read_object,
     text_of,
     write_object,
+    write_object_with,
 )
 from fogline.errors import DataError
 
@@ -34,7 +36,7 @@ class Request:
 
     id: str
     op: str
-    body: Mapping[str, Any]
+    body: Mapping[str, Any] | JsonText
     deadline: float
     """Seconds since the epoch."""
     answer: str
@@ -54,11 +56,13 @@ class Request:
         told = {
             "id": self.id,
             "op": self.op,
-            "body": dict(self.body),
             "deadline": self.deadline,
             "answer": self.answer,
         }
-        return write_object(told | ({"node": self.node} if self.node else {}))
+        told |= {"node": self.node} if self.node else {}
+        if isinstance(self.body, JsonText):
+            return write_object_with(told, "body", self.body)
+        return write_object(told | {"body": dict(self.body)})
 
     @classmethod
     def decode(cls, payload: bytes) -> Request:

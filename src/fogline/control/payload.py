@@ -14,6 +14,14 @@ from typing import Any, NoReturn
 from fogline.errors import DataError
 
 LARGEST = 8 << 20
+
+
+class JsonText(str):
+    """A JSON value that somebody has written already."""
+
+    __slots__ = ()
+
+
 _ENCODE = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
@@ -37,6 +45,15 @@ def write_object(content: dict[str, Any]) -> bytes:
         payload = _ENCODE(content).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"a control message that JSON cannot hold: {error}") from error
+    return _checked(payload)
+
+
+def write_object_with(content: dict[str, Any], name: str, value: JsonText) -> bytes:
+    """The same with one field more. The content has some already."""
+    return _checked(b'%s,"%s":%s}' % (write_object(content)[:-1], name.encode(), value.encode()))
+
+
+def _checked(payload: bytes) -> bytes:
     if len(payload) > LARGEST:
         raise DataError(f"a control message of {len(payload)} bytes", f"at most {LARGEST}")
     return payload
