@@ -254,8 +254,12 @@ def test_topics() -> None:
 
 
 def test_a_body_that_is_written_already_is_sent_as_it_stands() -> None:
-    asked = Request("1", "install", JsonText('{"jobs":["ä"],"n":1.0}'), 5.0, topics.answers("c"), "n")
+    asked = Request(
+        "1", "install", JsonText('{"jobs":["ä"],"n":1.0}'), 5.0, topics.answers("c"), "n"
+    )
     found = Request.decode(asked.encode())
-    assert found == Request("1", "install", {"jobs": ["ä"], "n": 1.0}, 5.0, topics.answers("c"), "n")
+    assert found == Request(
+        "1", "install", {"jobs": ["ä"], "n": 1.0}, 5.0, topics.answers("c"), "n"
+    )
     with pytest.raises(DataError, match="bytes"):
         Request("1", "x", JsonText(f'"{"x" * LARGEST}"'), 5.0, topics.answers("c")).encode()

@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from fogline.coordinator import store as store_module
-from fogline.coordinator.rows import JobRows
 from fogline.coordinator.errors import StoreError
+from fogline.coordinator.rows import JobRows
 from fogline.coordinator.store import Alias, Entry, Store
 from fogline.model.jobs import Code, Job, Pipeline, Place
 from fogline.model.nodes import SITE, Node
@@ -177,7 +177,9 @@ def test_of_a_pipeline_only_what_changed_is_written(
     written: list[str] = []
     make = JobRows.row
     monkeypatch.setattr(
-        JobRows, "row", lambda rows, job, *rest: (written.append(job.name), make(rows, job, *rest))[1]
+        JobRows,
+        "row",
+        lambda rows, job, *rest: (written.append(job.name), make(rows, job, *rest))[1],
     )
     store = Store(store_url)
     jobs = chain("p", 5).jobs

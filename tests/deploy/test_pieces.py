@@ -82,7 +82,22 @@ def test_samples_are_read_like_the_whole(path: Path) -> None:
 
 
 def test_whatever_is_done_to_a_text_pieces_mean_the_same() -> None:
-    signs = ['"', "'", "- ", "\n", "\n- ", "  ", "#", "&a ", "*a", "|", "{", "]", "---\n", "jobs:\n"]
+    signs = [
+        '"',
+        "'",
+        "- ",
+        "\n",
+        "\n- ",
+        "  ",
+        "#",
+        "&a ",
+        "*a",
+        "|",
+        "{",
+        "]",
+        "---\n",
+        "jobs:\n",
+    ]
     chance, cut = random.Random(7), 0
     for _ in range(3000):
         text = PLAIN

@@ -44,7 +44,10 @@ def test_what_many_are_told_alike_is_read_once_and_shared() -> None:
     assert first.parameters is second.parameters
     assert first.work is third.work
     assert first.computes_like(third)
-    kept = [read_assignments([told("a", parameters={"publish.rate": n})])[0].parameters for n in (1, 1.0)]
+    kept = [
+        read_assignments([told("a", parameters={"publish.rate": n})])[0].parameters
+        for n in (1, 1.0)
+    ]
     assert [type(found["publish.rate"]) for found in kept] == [int, float]
 
 
