@@ -89,6 +89,7 @@ def test_aliases_nodes_and_events(store_url: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(store_module, "MOST_EVENTS", 50)
     store = Store(store_url)
     store.set_alias(Alias("clean.py", "0" * 64, "clean.py", 5, 1.0))
+    assert store.aliases()["clean.py"].sha256 == "0" * 64
     store.set_alias(Alias("clean.py", "1" * 64, "clean.py", 6, 2.0))
     assert store.aliases()["clean.py"].sha256 == "1" * 64
     north = Node("north", SITE, broker="mqtt://h:1", labels={"k": "v"})

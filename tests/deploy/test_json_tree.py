@@ -1,4 +1,4 @@
-"""JSON with places: lists of names, which may be long, are read quickly and none the less strictly."""
+"""JSON with places: lists of names may be long; they are read quickly, and strictly."""
 
 from __future__ import annotations
 

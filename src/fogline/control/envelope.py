@@ -18,8 +18,8 @@ from fogline.control.payload import (
     object_of,
     read_object,
     text_of,
+    write_flat,
     write_object,
-    write_object_with,
 )
 from fogline.errors import DataError
 
@@ -27,6 +27,7 @@ LONGEST_NAME = 200
 LONGEST_TEXT = 100_000
 MOST_JOINED_BYTES = 64 << 10
 """Of requests or answers in one message."""
+_TRUE, _NOTHING = JsonText("true"), JsonText("{}")
 REQUESTS, ANSWERS = "requests", "answers"
 
 
@@ -53,7 +54,7 @@ class Request:
 
     def encode(self) -> bytes:
         """Raises `DataError` when the body is no JSON, or too large."""
-        told = {
+        told: dict[str, Any] = {
             "id": self.id,
             "op": self.op,
             "deadline": self.deadline,
@@ -61,7 +62,7 @@ class Request:
         }
         told |= {"node": self.node} if self.node else {}
         if isinstance(self.body, JsonText):
-            return write_object_with(told, "body", self.body)
+            return write_flat(told | {"body": self.body})
         return write_object(told | {"body": dict(self.body)})
 
     @classmethod
@@ -108,6 +109,8 @@ class Answer:
 
     def encode(self) -> bytes:
         """Raises `DataError` when the body is no JSON, or too large."""
+        if self.ok and not self.body:
+            return write_flat({"id": self.id, "ok": _TRUE, "body": _NOTHING})
         if self.ok:
             return write_object({"id": self.id, "ok": True, "body": dict(self.body)})
         return write_object({"id": self.id, "ok": False, "error": self.error, "hint": self.hint})

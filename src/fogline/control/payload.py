@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from json.encoder import encode_basestring_ascii
 from typing import Any, NoReturn
 
 from fogline.errors import DataError
@@ -48,9 +49,16 @@ def write_object(content: dict[str, Any]) -> bytes:
     return _checked(payload)
 
 
-def write_object_with(content: dict[str, Any], name: str, value: JsonText) -> bytes:
-    """The same with one field more. The content has some already."""
-    return _checked(b'%s,"%s":%s}' % (write_object(content)[:-1], name.encode(), value.encode()))
+def write_flat(content: Mapping[str, str | float | JsonText]) -> bytes:
+    """The same for texts, finite numbers and what is written already: quicker for very many."""
+    told = ",".join([f'"{name}":{_written(value)}' for name, value in content.items()])
+    return _checked(f"{{{told}}}".encode())
+
+
+def _written(value: str | float | JsonText) -> str:
+    if isinstance(value, JsonText):
+        return value
+    return encode_basestring_ascii(value) if isinstance(value, str) else repr(value)
 
 
 def _checked(payload: bytes) -> bytes:

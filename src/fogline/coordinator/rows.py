@@ -6,15 +6,14 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Mapping
+from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from fogline.coordinator.errors import StoreError
 from fogline.errors import DataError
-from fogline.model.jobs import WHOLE, Job, Place, place_as_json
+from fogline.model.jobs import WHOLE, Job, Place
 
 _DEFAULTS: dict[str, Any] = {
-    "reads": [],
-    "writes": [],
     "parameters": {},
     "input": {},
     "publish": False,
@@ -55,12 +54,12 @@ class JobRows:
         if known is None:
             self._known[key] = known = _shared(job)
         shared, text = known
-        told = {"node": job.node, **{name: _places(getattr(job, name)) for name in _PLACES}}
+        places = f"{_told('reads', job.reads)}{_told('writes', job.writes)}"
         return {
             "name": job.name,
             "pipeline": self._pipeline,
             "place": place,
-            "body": f"{compact(_without(told, _DEFAULTS))[:-1]},{shared[1:]}",
+            "body": f'{{"node":{_quoted(job.node)}{places},{shared[1:]}',
             "text": None if text is None else digest_of(text),
         }, text
 
@@ -75,8 +74,16 @@ def _shared(job: Job) -> tuple[str, str | None]:
     return compact(_without(rest, _DEFAULTS)), text
 
 
-def _places(places: Iterable[Place]) -> list[dict[str, Any]]:
-    return [place_as_json(place) for place in places]
+def _told(name: str, places: Iterable[Place]) -> str:
+    told = ",".join([_place(place) for place in places])
+    return f',"{name}":[{told}]' if told else ""
+
+
+def _place(place: Place) -> str:
+    """Like `place_as_json`, for very many of them."""
+    node = f',"node":{_quoted(place.node)}' if place.node else ""
+    broker = f',"broker":{_quoted(place.broker)}' if place.broker else ""
+    return f'{{"topic":{_quoted(place.topic)}{node}{broker}}}'
 
 
 def job_of(row: Mapping[str, Any], texts: Mapping[str, str]) -> Job:
