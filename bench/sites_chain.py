@@ -24,6 +24,8 @@ from fogline.demo.world import SiteSpec, World
 
 DEPLOY, PARAMETER, SINK, DELETE, END = "deploy", "parameter", "sink", "delete", "end"
 BESIDE = "beside"
+OFTEN = 0.01
+"""Seconds between looks: what is measured may take a tenth of a second."""
 CHECKED = 25
 """The longest chain that is sent a record."""
 CODE = "def run(records, *, step=0):\n    return records\n"
@@ -165,9 +167,13 @@ class _Trial:
         told["answered"] = time.perf_counter() - begun
 
         def done() -> bool:
-            jobs = jobs_of(self._client, chain.name)
-            if not any(job["state"] == "waiting" for job in jobs.values()):
+            """The short answer is asked for again and again, the long one when that is right."""
+            now = self._client.progress()
+            if "waiting" not in now["states"]:
                 told.setdefault("accepted", time.perf_counter() - begun)
+            if now["states"] != {"running": now["jobs"]}:
+                return False
+            jobs = jobs_of(self._client, chain.name)
             return len(jobs) == chain.length and all(
                 job["state"] == "running" and (name not in fresh or _other(job, before[name]))
                 for name, job in jobs.items()
@@ -218,7 +224,7 @@ class _Trial:
     def _until(self, done: Any, chain: Chain, what: str) -> None:
         limit = 60 + self._settings.patience * chain.length
         try:
-            until(done, limit, f"{what} of {chain.name}")
+            until(done, limit, f"{what} of {chain.name}", OFTEN)
         except Exception:
             tell(f"chain: {problems_in(jobs_of(self._client, chain.name))}")
             raise

@@ -127,6 +127,27 @@ def test_it_goes_on_where_it_was(logs: SiteLog, started: Any) -> None:
     assert written(logs, 3) == [b"1", b"2", b"3"]
 
 
+def test_with_other_parameters_it_goes_on_with_what_it_reads(logs: SiteLog, started: Any) -> None:
+    adds = """
+from pyspark.sql import functions as F
+
+def run(records, *, sign="a"):
+    return records.withColumn("payload", F.concat(F.col("payload"), F.lit(sign.encode())))
+"""
+    fill(logs, "t", [b"1"])
+    first = started(adds)
+    assert written(logs, 1) == [b"1a"]
+    second = first.with_parameters({"sign": "b"})
+    first.stop()
+    assert second._frame is first._frame
+    fill(logs, "t", [b"2"])
+    second.keep_running()
+    try:
+        assert written(logs, 2) == [b"1a", b"2b"]
+    finally:
+        second.stop()
+
+
 def test_other_code_goes_on_behind_what_was_done(
     tmp_path: Path, logs: SiteLog, started: Any
 ) -> None:

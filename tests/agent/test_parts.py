@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -193,6 +194,9 @@ class _Counting(_Running):
 
     def status(self) -> JobStatus:
         return JobStatus("j", (self._query,))
+
+    def with_parameters(self, parameters: Mapping[str, Any]) -> None:
+        assert parameters == {"least": 2}
 
 
 def test_what_a_job_has_taken_is_counted_on_through_updates_and_restarts(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fogline.control import topics
 from fogline.control.announcements import Birth, Status, status_payload
 from fogline.control.envelope import MOST_JOINED_BYTES, Answer, Request, joined
-from fogline.control.payload import LARGEST, write_object
+from fogline.control.payload import LARGEST, JsonText, write_object
 from fogline.errors import DataError
 from fogline.model.nodes import GONE, ONLINE, Link, Node, Observed
 
@@ -251,3 +251,15 @@ def test_topics() -> None:
         with pytest.raises(DataError):
             topics.do(name)
     assert Birth(ONLINE, "i", Node("a", "site")).state == ONLINE
+
+
+def test_a_body_that_is_written_already_is_sent_as_it_stands() -> None:
+    asked = Request(
+        "1", "install", JsonText('{"jobs":["ä"],"n":1.0}'), 5.0, topics.answers("c"), "n"
+    )
+    found = Request.decode(asked.encode())
+    assert found == Request(
+        "1", "install", {"jobs": ["ä"], "n": 1.0}, 5.0, topics.answers("c"), "n"
+    )
+    with pytest.raises(DataError, match="bytes"):
+        Request("1", "x", JsonText(f'"{"x" * LARGEST}"'), 5.0, topics.answers("c")).encode()

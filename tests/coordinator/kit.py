@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +10,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from fogline.control.payload import JsonText
 from fogline.coordinator.compiling import DeployCompiler
 from fogline.coordinator.loop import Loop
 from fogline.coordinator.packages import Packages
@@ -112,8 +114,9 @@ class FakeControl:
         self.on_change()
 
     def send(
-        self, node: str, op: str, body: dict[str, Any], timeout: float
+        self, node: str, op: str, body: dict[str, Any] | JsonText, timeout: float
     ) -> Future[dict[str, Any]]:
+        body = json.loads(body) if isinstance(body, JsonText) else body
         future: Future[dict[str, Any]] = Future()
         if op == "logs" and body["job"] not in self.refuse:
             future.set_result({"lines": [f"{body['job']} says"] * min(body["lines"], 2)})
@@ -135,7 +138,7 @@ class FakeControl:
         return future
 
     def send_all(
-        self, asks: Sequence[tuple[str, str, dict[str, Any]]], timeout: float
+        self, asks: Sequence[tuple[str, str, dict[str, Any] | JsonText]], timeout: float
     ) -> list[Future[dict[str, Any]]]:
         return [self.send(node, op, body, timeout) for node, op, body in asks]
 

@@ -25,6 +25,7 @@ from fogline.coordinator.state import (
     Wanted,
     wait_seconds,
 )
+from fogline.model.assignment_text import AssignmentTexts
 from fogline.model.jobs import Assignment, Steps
 from fogline.model.nodes import GONE, ONLINE, SILENT, SITE, Node, NodeView, Observed
 
@@ -65,7 +66,11 @@ def test_downstream_goes_first_and_the_rest_when_it_is_confirmed() -> None:
 
 def test_upstream_is_removed_first() -> None:
     command, memory = first({}, see(up=None, down=None))
-    assert (command.op, command.jobs, command.body()) == (REMOVE, ("up",), {"jobs": ["up"]})
+    assert (command.op, command.jobs, command.body(AssignmentTexts())) == (
+        REMOVE,
+        ("up",),
+        {"jobs": ["up"]},
+    )
     memory = absorb(memory, Answer(command.id, "a", 1.0, DONE))
     (command,), _ = decide({}, see(up=None, down=None), ORDER, memory, 1.0)
     assert command.jobs == ("down",)

@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from fogline.coordinator import store as store_module
-from fogline.coordinator import stored as stored_module
 from fogline.coordinator.errors import StoreError
+from fogline.coordinator.rows import JobRows
 from fogline.coordinator.store import Alias, Entry, Store
 from fogline.model.jobs import Code, Job, Pipeline, Place
 from fogline.model.nodes import SITE, Node
@@ -89,6 +89,7 @@ def test_aliases_nodes_and_events(store_url: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(store_module, "MOST_EVENTS", 50)
     store = Store(store_url)
     store.set_alias(Alias("clean.py", "0" * 64, "clean.py", 5, 1.0))
+    assert store.aliases()["clean.py"].sha256 == "0" * 64
     store.set_alias(Alias("clean.py", "1" * 64, "clean.py", 6, 2.0))
     assert store.aliases()["clean.py"].sha256 == "1" * 64
     north = Node("north", SITE, broker="mqtt://h:1", labels={"k": "v"})
@@ -175,9 +176,11 @@ def test_of_a_pipeline_only_what_changed_is_written(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
-    make = stored_module.job_row
+    make = JobRows.row
     monkeypatch.setattr(
-        stored_module, "job_row", lambda job, *rest: (written.append(job.name), make(job, *rest))[1]
+        JobRows,
+        "row",
+        lambda rows, job, *rest: (written.append(job.name), make(rows, job, *rest))[1],
     )
     store = Store(store_url)
     jobs = chain("p", 5).jobs

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fogline.errors import DataError
 from fogline.gateway import checks
 from fogline.gateway.chain import Chain
-from fogline.gateway.checks import steps_problem
+from fogline.gateway.checks import read_assignments, steps_problem
 
 
 def test_equal_steps_of_many_jobs_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,3 +30,32 @@ def test_equal_steps_of_many_jobs_are_looked_at_once(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("steps", [[{"op": {1}}], [1], [{"op": "filter", "where": object()}]])
 def test_steps_that_cannot_be_read_are_told(steps: list[dict[str, object]]) -> None:
     assert steps_problem(steps, {}, {})
+
+
+def told(job: object, **more: object) -> dict[str, object]:
+    steps = [{"op": "publish", "rate": 1}]
+    return {"job": job, "work": {"steps": steps}, "reads": [{"topic": "in"}], **more}
+
+
+def test_what_many_are_told_alike_is_read_once_and_shared() -> None:
+    first, second = read_assignments([told("a"), told("b")])
+    (third,) = read_assignments([told("c", parameters={"publish.rate": 2})])
+    assert (first.job, second.job, third.job) == ("a", "b", "c")
+    assert first.parameters is second.parameters
+    assert first.work is third.work
+    assert first.computes_like(third)
+    kept = [
+        read_assignments([told("a", parameters={"publish.rate": n})])[0].parameters
+        for n in (1, 1.0)
+    ]
+    assert [type(found["publish.rate"]) for found in kept] == [int, float]
+
+
+def test_what_is_wrong_is_told_of_each() -> None:
+    wrong = [told("a", reads=[]), told("a/b"), told("c", reads=[]), {"work": {}}, 7]
+    with pytest.raises(DataError) as raised:
+        read_assignments(wrong)
+    text = raised.value.message
+    assert text.count("it reads nothing") == 2
+    assert "'a/b': it cannot be called that" in text
+    assert text.count("no assignment") == 2

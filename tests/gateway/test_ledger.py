@@ -164,4 +164,4 @@ def test_two_processes_cannot_share_one(ledger: Ledger, folder: Path) -> None:
 
 
 def test_a_job_is_the_same_after_writing_and_reading() -> None:
-    assert Told.from_json(json.loads(json.dumps(told(x=2).as_json()))) == told(x=2)
+    assert Told.from_json(json.loads(told(x=2).text())) == told(x=2)

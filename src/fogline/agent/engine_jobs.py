@@ -41,6 +41,10 @@ class SparkJob(Protocol):
     def needed(self) -> Mapping[str, int]:
         """For every log it reads, the position it would go on from."""
 
+    def with_parameters(self, parameters: Mapping[str, Any]) -> SparkJob | None:
+        """The same with other parameters, to be run when this one has stopped; None where it is
+        to be made anew."""
+
     def stop(self) -> None: ...
 
 
@@ -80,7 +84,9 @@ class EngineJob:
         old, self._assignment, self._package = self._assignment, assignment, package
         same = old.computation == assignment.computation
         if old.run != assignment.run:
+            following = self._job.with_parameters(assignment.parameters) if self._job else None
             self._end()
+            self._job = following if same else None
             self.run = assignment.run
             self.status = _starting(assignment.job)
         if not same or old.muted != assignment.muted:

@@ -88,20 +88,20 @@ class Status:
         """Of a message on the topic of node `name`: its own, or those of several, by their
         names."""
         data = read_object(payload)
+        at, instance = number_of(data, "at"), text_of(data, "instance", LONGEST_INSTANCE)
         if NODES not in data:
-            return {name: cls._of(data)}
-        common = {"at": data.get("at"), "instance": data.get("instance")}
+            return {name: cls._of(data, at, instance)}
         nodes = object_of(data, NODES)
-        return {node: cls._of(object_of(nodes, node) | common) for node in nodes}
+        return {node: cls._of(object_of(nodes, node), at, instance) for node in nodes}
 
     @classmethod
-    def _of(cls, data: dict[str, Any]) -> Status:
+    def _of(cls, data: dict[str, Any], at: float, instance: str) -> Status:
         jobs = [_observed(item) for item in list_of(data, "jobs")]
         links = object_of(data, "links")
         healthy = data.get("healthy")
         return cls(
-            at=number_of(data, "at"),
-            instance=text_of(data, "instance", LONGEST_INSTANCE),
+            at=at,
+            instance=instance,
             jobs={job.job: job for job in jobs},
             links={name: _link(links, name) for name in links},
             healthy=healthy if isinstance(healthy, bool) else None,

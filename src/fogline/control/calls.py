@@ -21,6 +21,7 @@ from fogline.broker import Message
 from fogline.control.connection import Connection
 from fogline.control.envelope import REQUESTS, Answer, Request, joined
 from fogline.control.errors import ControlError, NoAnswerError
+from fogline.control.payload import JsonText
 from fogline.errors import DataError, FoglineError
 
 Body = dict[str, Any]
@@ -33,7 +34,7 @@ class Ask(NamedTuple):
 
     topic: str
     op: str
-    body: Mapping[str, Any]
+    body: Mapping[str, Any] | JsonText
     node: str = ""
 
 

@@ -13,6 +13,7 @@ from fogline.control import topics
 from fogline.control.calls import Ask, Body
 from fogline.control.connection import ControlOptions, Hooks
 from fogline.control.errors import ControlError
+from fogline.control.payload import JsonText
 from fogline.control.peer import Asked, Peer
 from fogline.control.registry import Registry
 from fogline.control.rivals import new_instance
@@ -20,7 +21,7 @@ from fogline.control.worker import Operation
 from fogline.errors import DataError
 from fogline.model.nodes import NodeView, is_name
 
-NodeAsk = tuple[str, str, Mapping[str, Any]]
+NodeAsk = tuple[str, str, Mapping[str, Any] | JsonText]
 """A node, an operation and its body."""
 
 
@@ -97,7 +98,7 @@ class ControlClient:
         sent = iter(self._peer.ask_all(good, timeout))
         return [_no_node(node) if node in wrong else next(sent) for node, _, _ in asks]
 
-    def _ask(self, node: str, op: str, body: Mapping[str, Any]) -> Ask:
+    def _ask(self, node: str, op: str, body: Mapping[str, Any] | JsonText) -> Ask:
         through = self._registry.through(node)
         return Ask(topics.do(through or node), op, body, node if through else "")
 

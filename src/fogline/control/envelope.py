@@ -12,11 +12,13 @@ from typing import Any
 
 from fogline.control import topics
 from fogline.control.payload import (
+    JsonText,
     list_of,
     number_of,
     object_of,
     read_object,
     text_of,
+    write_flat,
     write_object,
 )
 from fogline.errors import DataError
@@ -25,6 +27,7 @@ LONGEST_NAME = 200
 LONGEST_TEXT = 100_000
 MOST_JOINED_BYTES = 64 << 10
 """Of requests or answers in one message."""
+_TRUE, _NOTHING = JsonText("true"), JsonText("{}")
 REQUESTS, ANSWERS = "requests", "answers"
 
 
@@ -34,7 +37,7 @@ class Request:
 
     id: str
     op: str
-    body: Mapping[str, Any]
+    body: Mapping[str, Any] | JsonText
     deadline: float
     """Seconds since the epoch."""
     answer: str
@@ -51,14 +54,16 @@ class Request:
 
     def encode(self) -> bytes:
         """Raises `DataError` when the body is no JSON, or too large."""
-        told = {
+        told: dict[str, Any] = {
             "id": self.id,
             "op": self.op,
-            "body": dict(self.body),
             "deadline": self.deadline,
             "answer": self.answer,
         }
-        return write_object(told | ({"node": self.node} if self.node else {}))
+        told |= {"node": self.node} if self.node else {}
+        if isinstance(self.body, JsonText):
+            return write_flat(told | {"body": self.body})
+        return write_object(told | {"body": dict(self.body)})
 
     @classmethod
     def decode(cls, payload: bytes) -> Request:
@@ -104,6 +109,8 @@ class Answer:
 
     def encode(self) -> bytes:
         """Raises `DataError` when the body is no JSON, or too large."""
+        if self.ok and not self.body:
+            return write_flat({"id": self.id, "ok": _TRUE, "body": _NOTHING})
         if self.ok:
             return write_object({"id": self.id, "ok": True, "body": dict(self.body)})
         return write_object({"id": self.id, "ok": False, "error": self.error, "hint": self.hint})

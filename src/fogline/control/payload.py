@@ -8,12 +8,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from json.encoder import encode_basestring_ascii
 from typing import Any, NoReturn
 
 from fogline.errors import DataError
 
 LARGEST = 8 << 20
+
+
+class JsonText(str):
+    """A JSON value that somebody has written already."""
+
+    __slots__ = ()
+
+
 _ENCODE = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
@@ -37,6 +46,22 @@ def write_object(content: dict[str, Any]) -> bytes:
         payload = _ENCODE(content).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"a control message that JSON cannot hold: {error}") from error
+    return _checked(payload)
+
+
+def write_flat(content: Mapping[str, str | float | JsonText]) -> bytes:
+    """The same for texts, finite numbers and what is written already: quicker for very many."""
+    told = ",".join([f'"{name}":{_written(value)}' for name, value in content.items()])
+    return _checked(f"{{{told}}}".encode())
+
+
+def _written(value: str | float | JsonText) -> str:
+    if isinstance(value, JsonText):
+        return value
+    return encode_basestring_ascii(value) if isinstance(value, str) else repr(value)
+
+
+def _checked(payload: bytes) -> bytes:
     if len(payload) > LARGEST:
         raise DataError(f"a control message of {len(payload)} bytes", f"at most {LARGEST}")
     return payload

@@ -14,6 +14,8 @@ def upstream_of(flow: Flow) -> dict[str, frozenset[str]]:
     Pipelines may feed one another in a circle; there no order is right, and the edges that would
     close it are left out.
     """
+    if not any(flow.meets.values()):
+        return dict.fromkeys(flow.written, frozenset())
     wave = {name: number for number, names in enumerate(waves_of(flow)) for name in names}
     found: dict[str, set[str]] = defaultdict(set)
     for key, writers in flow.writers.items():

@@ -36,7 +36,8 @@ class Kept:
         before = self.pipelines.get(pipeline)
         jobs = before.pipeline.jobs if before else ()
         gone = {job.name: frozenset(upstream.get(job.name, ())) for job in jobs}
-        other = there | gone.keys()
-        past = {name: found for name, found in self.past.items() if name not in other}
+        past = dict(self.past)
+        for name in there | gone.keys():
+            past.pop(name, None)
         past |= {name: found for name, found in gone.items() if name not in there}
         return dict(list(past.items())[-MOST_PAST:]) if len(past) > MOST_PAST else past

@@ -29,6 +29,7 @@ from fogline.coordinator.state import (
 )
 from fogline.coordinator.store import Entry, Store
 from fogline.errors import FoglineError
+from fogline.model.assignment_text import AssignmentTexts
 
 LOOK_SECONDS = 0.5
 REST_SHARE, LONGEST_REST = 9, 0.1
@@ -118,7 +119,8 @@ class Loop:
 
     def wake(self) -> None:
         """Something has changed: look when the rest is over."""
-        self._woken.set()
+        if not self._woken.is_set():
+            self._woken.set()
 
     def hurry(self) -> None:
         """Somebody wants something else: look at once."""
@@ -208,7 +210,8 @@ class Loop:
             self._note(self._clock(), "sent", body)
         self._asked.add(len(commands))
         try:
-            asks = [(command.node, command.op, command.body()) for command in commands]
+            texts = AssignmentTexts()
+            asks = [(command.node, command.op, command.body(texts)) for command in commands]
             answers = self._control.send_all(asks, DEADLINE_SECONDS)
         except Exception as error:
             for command in commands:

@@ -14,6 +14,7 @@ from fogline.coordinator.store import Store
 from fogline.coordinator.stored import Stored
 from fogline.deploy.assign import Wholes
 from fogline.deploy.topology import Topology
+from fogline.model.assignment_text import AssignmentTexts
 from fogline.model.jobs import Assignment, Job
 from fogline.model.nodes import GONE, Node, NodeView
 
@@ -102,17 +103,23 @@ class Planner:
         pipelines = [item.pipeline for item in stored]
         jobs = {job.name: (p.name, job) for p in pipelines for job in p.jobs}
         whole = self._wholes.of(pipelines, Topology.of(views.values()))
+        texts = AssignmentTexts()
         return Plan(
             {item.name: item for item in stored},
             jobs,
-            {job: self._wanted(jobs[job][1], *told) for job, told in whole.assignments.items()},
+            {
+                job: self._wanted(jobs[job][1], *told, texts)
+                for job, told in whole.assignments.items()
+            },
             Order.of({**self._store.past(), **upstream_of(whole.flow)}),
         )
 
-    def _wanted(self, job: Job, node: str, assignment: Assignment) -> Wanted:
+    def _wanted(
+        self, job: Job, node: str, assignment: Assignment, texts: AssignmentTexts
+    ) -> Wanted:
         """A job that is the very same object and is told the same is wanted as it was."""
         _, before = self._plan.jobs.get(job.name, ("", None))
         known = self._plan.wanted.get(job.name)
         if before is job and known is not None and known.assignment == assignment:
             return known
-        return Wanted.of(node, assignment)
+        return Wanted(node, assignment, texts.version(assignment))

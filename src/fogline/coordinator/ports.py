@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from fogline.control.payload import JsonText
 from fogline.coordinator.packages import PackageLike
 from fogline.deploy.problems import Where
 from fogline.model.jobs import Job, Pipeline, Scalar
@@ -30,7 +31,7 @@ class Control(Protocol):
         self, node: str, op: str, body: dict[str, Any], timeout: float
     ) -> Future[dict[str, Any]]: ...
     def send_all(
-        self, asks: Sequence[tuple[str, str, dict[str, Any]]], timeout: float
+        self, asks: Sequence[tuple[str, str, dict[str, Any] | JsonText]], timeout: float
     ) -> Sequence[Future[dict[str, Any]]]:
         """Nodes, operations and bodies: like `send` for each of them, all at once."""
         ...

@@ -5,21 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from fogline.coordinator.errors import StoreError
 from fogline.errors import DataError
-from fogline.model.jobs import WHOLE, Job
+from fogline.model.jobs import WHOLE, Job, Place
 
 _DEFAULTS: dict[str, Any] = {
-    "reads": [],
-    "writes": [],
     "parameters": {},
     "input": {},
     "publish": False,
     "running": True,
 }
+_PLACES = ("reads", "writes")
 _WORK_DEFAULTS: dict[str, Any] = {"stage": WHOLE, "insights": []}
 
 
@@ -38,20 +38,52 @@ def unpacked(body: bytes) -> str:
         raise StoreError(f"a text in the store is damaged: {error}") from error
 
 
-def job_row(job: Job, place: int, pipeline: str) -> tuple[dict[str, Any], str | None]:
-    """The row, and the query text that belongs to it."""
+class JobRows:
+    """Rows of a pipeline's jobs: what jobs have in common is written once. For as long as the jobs
+    are there."""
+
+    def __init__(self, pipeline: str) -> None:
+        self._pipeline = pipeline
+        self._known: dict[Any, tuple[str, str | None]] = {}
+
+    def row(self, job: Job, place: int) -> tuple[dict[str, Any], str | None]:
+        """The row, and the query text that belongs to it."""
+        parts = id(job.work), id(job.parameters), id(job.input)
+        key = (*parts, job.publish, job.running, job.muted)
+        known = self._known.get(key)
+        if known is None:
+            self._known[key] = known = _shared(job)
+        shared, text = known
+        places = f"{_told('reads', job.reads)}{_told('writes', job.writes)}"
+        return {
+            "name": job.name,
+            "pipeline": self._pipeline,
+            "place": place,
+            "body": f'{{"node":{_quoted(job.node)}{places},{shared[1:]}',
+            "text": None if text is None else digest_of(text),
+        }, text
+
+
+def _shared(job: Job) -> tuple[str, str | None]:
+    """What is written of a job besides where it is, reads and writes; and its query text."""
     told = job.as_json()
     work = told["work"]
     text = work.pop("query", None)
     told["work"] = _without(work, _WORK_DEFAULTS)
-    del told["name"]
-    return {
-        "name": job.name,
-        "pipeline": pipeline,
-        "place": place,
-        "body": compact(_without(told, _DEFAULTS)),
-        "text": None if text is None else digest_of(text),
-    }, text
+    rest = {name: value for name, value in told.items() if name not in ("name", "node", *_PLACES)}
+    return compact(_without(rest, _DEFAULTS)), text
+
+
+def _told(name: str, places: Iterable[Place]) -> str:
+    told = ",".join([_place(place) for place in places])
+    return f',"{name}":[{told}]' if told else ""
+
+
+def _place(place: Place) -> str:
+    """Like `place_as_json`, for very many of them."""
+    node = f',"node":{_quoted(place.node)}' if place.node else ""
+    broker = f',"broker":{_quoted(place.broker)}' if place.broker else ""
+    return f'{{"topic":{_quoted(place.topic)}{node}{broker}}}'
 
 
 def job_of(row: Mapping[str, Any], texts: Mapping[str, str]) -> Job:

@@ -6,10 +6,12 @@ All of it is frozen. `Memory` may be thrown away at any moment: nothing but time
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from fogline.control.payload import JsonText
+from fogline.model.assignment_text import AssignmentTexts
 from fogline.model.jobs import Assignment
 from fogline.model.nodes import NodeView
 
@@ -47,7 +49,7 @@ class Order:
     upstream: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The jobs that write what a job reads."""
     downstream: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    ours: frozenset[str] = frozenset()
+    ours: Set[str] = frozenset()
     """Every name this coordinator gave a job once: only these are ever removed."""
 
     @classmethod
@@ -56,10 +58,11 @@ class Order:
         for reader, writers in upstream.items():
             for writer in writers:
                 downstream.setdefault(writer, set()).add(reader)
+        frozen = {job: frozenset(writers) for job, writers in upstream.items()}
         return cls(
-            {job: frozenset(writers) for job, writers in upstream.items()},
+            frozen,
             {job: frozenset(readers) for job, readers in downstream.items()},
-            frozenset(ours) | frozenset(upstream),
+            frozen.keys() | frozenset(ours) if ours else frozen.keys(),
         )
 
 
@@ -75,10 +78,13 @@ class Command:
     deadline: float
     assignments: tuple[Assignment, ...] = ()
 
-    def body(self) -> dict[str, Any]:
+    def body(self, texts: AssignmentTexts) -> dict[str, Any] | JsonText:
         if self.op == REMOVE:
             return {"jobs": list(self.jobs)}
-        return {"assignments": [assignment.as_json() for assignment in self.assignments]}
+        told = ",".join(map(texts.of, self.assignments))
+        if "NaN" in told or "Infinity" in told:  # words, or numbers that JSON does not have
+            return {"assignments": [assignment.as_json() for assignment in self.assignments]}
+        return JsonText(f'{{"assignments":[{told}]}}')
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,9 @@ class Store:
         self._sqlite = self._engine.dialect.name == "sqlite"
         self._logged = 0
         self._kept: Kept | None = None
+        self._aliases: dict[str, Alias] | None = None
+        """As they are in the database, once they were read; changed under a lock of their own."""
+        self._naming = threading.Lock()
         with self.change() as connection:
             schema.prepare(connection)
 
@@ -120,20 +123,28 @@ class Store:
 
     def set_alias(self, alias: Alias) -> None:
         table = schema.aliases
-        with self.change() as connection:
+        with self._naming, self.change() as connection:
+            self._aliases = None
             connection.execute(delete(table).where(table.c.name == alias.name))
             values = {key: getattr(alias, key) for key in Alias.__dataclass_fields__}
             connection.execute(table.insert(), [values])
 
     def drop_aliases(self, names: Iterable[str]) -> None:
         table = schema.aliases
-        with self.change() as connection:
+        with self._naming, self.change() as connection:
+            self._aliases = None
             connection.execute(delete(table).where(table.c.name.in_(list(names))))
 
     def aliases(self) -> dict[str, Alias]:
-        with self.look() as connection:
-            rows = connection.execute(select(schema.aliases).order_by(schema.aliases.c.name))
-            return {row.name: Alias(**row._asdict()) for row in rows}
+        """Read again after a change only."""
+        with self._naming:
+            if self._aliases is None:
+                with self.look() as connection:
+                    rows = connection.execute(
+                        select(schema.aliases).order_by(schema.aliases.c.name)
+                    )
+                    self._aliases = {row.name: Alias(**row._asdict()) for row in rows}
+            return dict(self._aliases)
 
     def remember_nodes(self, nodes: Iterable[Node], at: float) -> None:
         table = schema.nodes

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, bindparam, delete, func, or_, select
 
 from fogline.coordinator import schema
-from fogline.coordinator.rows import compact, digest_of, job_of, job_row, packed, unpacked
+from fogline.coordinator.rows import JobRows, compact, digest_of, job_of, packed, unpacked
 from fogline.model.jobs import Job, Pipeline
 
 MOST_PAST = 20_000
@@ -70,7 +70,10 @@ def write(
     connection.execute(schema.pipelines.insert(), [line])
     old = before.pipeline.jobs if before else ()
     kept = {new.name for was, new in zip(old, now.pipeline.jobs, strict=False) if was is new}
-    _take_out(connection, [job.name for job in old if job.name not in kept])
+    if kept:
+        _take_out(connection, [job.name for job in old if job.name not in kept])
+    elif old:
+        connection.execute(delete(schema.jobs).where(schema.jobs.c.pipeline == now.name))
     _put_in(connection, now, kept)
     there = {job.name for job in now.pipeline.jobs}
     retire(connection, [job.name for job in old if job.name not in there], upstream, now.at)
@@ -86,9 +89,8 @@ def remove(
 ) -> None:
     """Takes a pipeline out, and remembers that its jobs were ours."""
     delete_row(connection, stored.name)
-    names = [job.name for job in stored.pipeline.jobs]
-    _take_out(connection, names)
-    retire(connection, names, upstream, at)
+    connection.execute(delete(schema.jobs).where(schema.jobs.c.pipeline == stored.name))
+    retire(connection, [job.name for job in stored.pipeline.jobs], upstream, at)
     drop_unused_texts(connection)
 
 
@@ -118,8 +120,9 @@ def _take_out(connection: Connection, names: Iterable[str]) -> None:
 
 
 def _put_in(connection: Connection, stored: Stored, kept: Container[str]) -> None:
+    rows = JobRows(stored.name)
     pairs = [
-        job_row(job, place, stored.name)
+        rows.row(job, place)
         for place, job in enumerate(stored.pipeline.jobs)
         if job.name not in kept
     ]
@@ -128,8 +131,8 @@ def _put_in(connection: Connection, stored: Stored, kept: Container[str]) -> Non
     _write_texts(connection, texts)
     if pairs:
         connection.execute(schema.jobs.insert(), [row for row, _ in pairs])
-        again = delete(schema.past).where(schema.past.c.name == bindparam("again"))
-        connection.execute(again, [{"again": row["name"]} for row, _ in pairs])
+        there = select(schema.jobs.c.name).where(schema.jobs.c.pipeline == stored.name)
+        connection.execute(delete(schema.past).where(schema.past.c.name.in_(there)))
 
 
 def _write_texts(connection: Connection, texts: Mapping[str, str]) -> None:

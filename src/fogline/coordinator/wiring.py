@@ -19,6 +19,7 @@ from fogline.broker.mosquitto import Mosquitto, MosquittoOptions, ServerTls
 from fogline.control.connection import ControlOptions
 from fogline.control.coordinator import ControlClient
 from fogline.control.errors import ControlError, NoAnswerError
+from fogline.control.payload import JsonText
 from fogline.coordinator.compiling import DeployCompiler
 from fogline.coordinator.config import ControlConfig, CoordinatorConfig
 from fogline.coordinator.loop import Loop
@@ -59,7 +60,7 @@ class ControlLine:
         return self._client.send(node, op, body, timeout)
 
     def send_all(
-        self, asks: Sequence[tuple[str, str, dict[str, Any]]], timeout: float
+        self, asks: Sequence[tuple[str, str, dict[str, Any] | JsonText]], timeout: float
     ) -> Sequence[Future[dict[str, Any]]]:
         return self._client.send_all(asks, timeout)
 

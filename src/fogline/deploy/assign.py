@@ -119,8 +119,12 @@ def _assignment(
         running=job.running,
         muted=job.muted,
         made=tuple(sorted(set(taken))) if isinstance(job.work, Code) else (),
-        signed=dict(pair for place in job.reads for pair in signed.meeting(place.topic)),
+        signed=_signed(job, signed) if signed else {},
     )
+
+
+def _signed(job: Job, signed: TopicTree[tuple[str, str]]) -> dict[str, str]:
+    return dict(pair for place in job.reads for pair in signed.meeting(place.topic))
 
 
 def _told(place: Place, job: Job, topology: Topology) -> Place:

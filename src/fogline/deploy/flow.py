@@ -74,6 +74,8 @@ def all_written(job: Job) -> Iterator[Key]:
 def find_cycle(flow: Flow, starts: Iterable[str] | None = None) -> tuple[str, ...]:
     """Jobs that feed one another, from one back to itself; empty where there are none. With
     `starts` only what is behind these jobs is looked at."""
+    if not any(flow.meets.values()):
+        return ()
     follows: dict[str | Key, list[str | Key]] = {}
     for name in flow.written:
         follows[name] = list(dict.fromkeys(flow.filters_of(name)))

@@ -12,6 +12,10 @@ from fogline.deploy.tree import MAX_DEPTH, MAX_VALUES, Items, Spot, Table, Value
 from fogline.deploy.yaml_tree import usable_text
 
 _BLANK = re.compile(r"[ \t\r\n]*")
+_WORD = re.compile(
+    r'[ \t\r\n]*"([^"\\\x00-\x1f\ud800-\udfff]*)"[ \t\r\n]*,(?=[ \t\r\n]*[^] \t\r\n])'
+)
+"""A text without escapes that another value follows."""
 _BARE = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -80,10 +84,21 @@ class _Reader:
             raise self._wrong(f"more than {MAX_DEPTH} levels of nesting")
         self._place += 1
         stack.append(_Open(sign == "{", at))
+        if sign == "[":
+            self._words(stack[-1])
         if self._sign() != ("}" if sign == "{" else "]"):
             return None
         self._place += 1
         return stack.pop().closed()
+
+    def _words(self, parent: _Open) -> None:
+        """All but the last of a list's first items, as far as they are plain texts: a list of
+        names may be long."""
+        while word := _WORD.match(self._text, self._place):
+            self._count()
+            at = self.spot(word.start(1) - 1)
+            self._place = word.end()
+            self._put(parent, Word(word[1], at, starts=(Spot(at.line, at.column + 1),)))
 
     def _go_on(self, stack: list[_Open]) -> Value | None:
         """Behind a value: a comma, or the end of what it is in."""

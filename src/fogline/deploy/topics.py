@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 LONGEST = 65535
@@ -12,6 +13,7 @@ RESERVED = "fogline/"
 T = TypeVar("T")
 
 
+@lru_cache(maxsize=1024)
 def wrong_topic(topic: str, wildcards: bool) -> str | None:
     """What is wrong with a topic (with wildcards: a filter), or None."""
     if not topic or "\0" in topic or len(topic.encode()) > LONGEST:
@@ -45,6 +47,10 @@ class TopicTree(Generic[T]):
 
     def __init__(self) -> None:
         self._top: _Level[T] = _Level()
+
+    def __bool__(self) -> bool:
+        """Whether there is anything in it."""
+        return bool(self._top.below)
 
     def add(self, pattern: str, thing: T) -> None:
         level = self._top

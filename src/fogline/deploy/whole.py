@@ -9,8 +9,9 @@ from fogline.deploy.flow import Flow, find_cycle, told_cycle
 from fogline.deploy.problems import Where
 from fogline.deploy.topology import Topology
 from fogline.errors import PipelineError, Problem
+from fogline.model.assignment_text import shared_parts
 from fogline.model.jobs import LOG, Assignment, Pipeline
-from fogline.model.nodes import GATEWAY
+from fogline.model.nodes import GATEWAY, is_name
 
 GatewayCheck = Callable[[Assignment], str | None]
 """Why a gateway would not take an assignment, or None."""
@@ -63,15 +64,20 @@ def _refused(
     check: GatewayCheck,
     where: Where,
 ) -> Iterator[Problem]:
-    """Of the new jobs, and of those that are told otherwise because of them."""
+    """Of the new jobs, and of those that are told otherwise because of them. What many gateways
+    are told alike is looked at once."""
     gateways = {name for name, node in topology.nodes.items() if node.kind == GATEWAY}
     if not any(job.node in gateways for pipeline in pipelines for job in pipeline.jobs):
         return
     before = assignments(pipelines[1:], topology)
+    known: dict[object, str | None] = {}
     for name, (node, assignment) in told.items():
         if node not in gateways or before.get(name) == (node, assignment):
             continue
-        if reason := check(assignment):
+        key = is_name(name), shared_parts(assignment)
+        if key not in known:
+            known[key] = check(assignment)
+        if reason := known[key]:
             chained = any(route.mode == LOG for route in assignment.routes)
             hint = "one job cannot feed another on its gateway: join them" if chained else ""
             yield where.problem("GATEWAY", f"{name} at {node}: {reason}", name, hint)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import marshal
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -12,10 +14,13 @@ from fogline.broker.topics import check_filter, check_topic
 from fogline.errors import DataError, UsageError
 from fogline.gateway.chain import Chain
 from fogline.model.broker_url import BrokerUrl
-from fogline.model.jobs import LINK, LOG, Assignment, Steps
+from fogline.model.jobs import LINK, LOG, Assignment, Steps, Work, work_from_json
 from fogline.model.nodes import is_name
 
 MOST_JOBS = 1000
+_PLAIN = 2
+"""The format of `marshal` in which equal values of equal types are written alike. It is quick, and
+what is written does not leave the process."""
 
 
 def read_assignments(data: Any) -> list[Assignment]:
@@ -25,15 +30,45 @@ def read_assignments(data: Any) -> list[Assignment]:
     found, problems = [], []
     for item in data:
         try:
-            assignment = Assignment.from_json(item)
+            assignment, wrong = _read(item)
         except DataError as error:
             problems.append(str(error))
             continue
-        problems += [f"job {assignment.job!r:.80}: {text}" for text in problems_of(assignment)]
+        problems += [f"job {assignment.job!r:.80}: {text}" for text in wrong]
         found.append(assignment)
     if problems:
         raise DataError("; ".join(problems), "nothing was installed")
     return found
+
+
+def _read(item: Any) -> tuple[Assignment, list[str]]:
+    """An assignment, and what is wrong with it."""
+    if not isinstance(item, dict) or "job" not in item:
+        raise DataError("this is no assignment: it names no job")
+    try:
+        shared = marshal.dumps({key: item[key] for key in item if key != "job"}, _PLAIN)
+    except ValueError as error:
+        raise DataError(f"this is no assignment: {error!r}") from error
+    nameless, problems = _read_shared(shared)
+    assignment = replace(nameless, job=str(item["job"]))
+    return assignment, _wrong_name(assignment) + problems
+
+
+@lru_cache(maxsize=256)
+def _read_shared(written: bytes) -> tuple[Assignment, list[str]]:
+    """What many gateways are told alike is read and looked at once; they share what is in it."""
+    data = marshal.loads(written)
+    read = Assignment.from_json({**data, "job": ""})
+    work, given = _read_computation(json.dumps([data["work"], data.get("input", {})]))
+    nameless = replace(read, work=work, input=given)
+    return nameless, _wrong_besides(nameless)
+
+
+@lru_cache(maxsize=256)
+def _read_computation(text: str) -> tuple[Work, dict[str, str]]:
+    """With other parameters or routes it is still the very same: that is quick to see."""
+    work, given = json.loads(text)
+    return work_from_json(work), dict(given)
 
 
 def steps_problem(
@@ -58,9 +93,17 @@ def _known_problem(text: str) -> str:
 
 def problems_of(assignment: Assignment) -> list[str]:
     """Why a gateway would not take it; nothing when it would."""
+    return _wrong_name(assignment) + _wrong_besides(assignment)
+
+
+def _wrong_name(assignment: Assignment) -> list[str]:
+    if is_name(assignment.job):
+        return []
+    return ["it cannot be called that: it is part of topics"]
+
+
+def _wrong_besides(assignment: Assignment) -> list[str]:
     found = []
-    if not is_name(assignment.job):
-        found.append("it cannot be called that: it is part of topics")
     if not isinstance(assignment.work, Steps):
         found.append("a gateway runs steps only")
     elif problem := steps_problem(assignment.work.steps, assignment.input, assignment.parameters):

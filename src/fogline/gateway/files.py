@@ -45,6 +45,8 @@ class JobFiles:
 
     def checkpoint(self, job: str) -> Checkpoint | None:
         """The last one, if there is any. Raises `LogError` for one that cannot be read."""
+        if not self._kept:
+            return None
         name = _file_of(job)
         return checkpoint.load(self._states / name) if name in self._kept else None
 
@@ -56,7 +58,7 @@ class JobFiles:
 
     def forget(self, job: str) -> None:
         """The state of a job, and its logs."""
-        if (name := _file_of(job)) in self._kept:
+        if self._kept and (name := _file_of(job)) in self._kept:
             (self._states / name).unlink(missing_ok=True)
             self._kept.discard(name)
         for log in self.of(job):

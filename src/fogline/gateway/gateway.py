@@ -294,12 +294,11 @@ class Gateway:
         self._ledger.drop(self.config.gateway, name)
 
     def _observed(self, job: Job, routes: Routes) -> Observed:
-        told = job.observed()
-        more = {**told.more, "routes": routes.states(), "waiting_bytes": routes.lag}
+        told = job.observed(routes=routes.states(), waiting_bytes=routes.lag)
         source = self._brokers.at(_address(job))
         if told.state == "running" and not source.has(job.patterns):
-            return replace(told, state="starting", problem=source.state, more=more)
-        return replace(told, more=more)
+            return replace(told, state="starting", problem=source.state)
+        return told
 
     def _forget_files(self) -> None:
         while self._forgettable:

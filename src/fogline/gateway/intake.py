@@ -79,8 +79,10 @@ class Intake:
                 self._count(target.patterns - before, before - target.patterns)
 
     def _count(self, more: set[str], fewer: set[str]) -> None:
-        self._takers.update(more)
-        self._takers.subtract(fewer)
+        for pattern in more:
+            self._takers[pattern] += 1
+        for pattern in fewer:
+            self._takers[pattern] -= 1
         self._awaited |= more - self._wanted
         self._wanted |= more
         self._wanted -= {pattern for pattern in fewer if not self._takers[pattern]}

@@ -26,6 +26,7 @@ import time
 from collections import deque
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from fogline.broker.topics import matches, split_share
 from fogline.errors import FoglineError
@@ -60,7 +61,7 @@ class Job:
     ) -> None:
         """Goes on from its checkpoint; without one it begins where it was told."""
         self.told = told
-        self._version = told.assignment.version
+        self._version = told.version
         self.patterns = patterns
         self.said: deque[str] = deque(maxlen=_SAID)
         self._source = source
@@ -123,7 +124,7 @@ class Job:
     def update(self, assignment: Assignment) -> None:
         """The same computation with other parameters, routes or `running`: it goes on."""
         self.told = replace(self.told, assignment=assignment)
-        self._version = assignment.version
+        self._version = self.told.version
 
     def end(self) -> None:
         """Takes nothing more than what is in its input now."""
@@ -345,7 +346,8 @@ class Job:
     def _say(self, text: str) -> None:
         self.said.append(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text[:500]}")
 
-    def observed(self) -> Observed:
+    def observed(self, **more: Any) -> Observed:
+        """With more that others know of it."""
         counts = self._counts
         running = "running" if self.assignment.running else "stopped"
         return Observed(
@@ -358,5 +360,5 @@ class Job:
             bad=counts.bad,
             late=counts.late,
             lag_bytes=self.lag,
-            more={"repeated": counts.repeated} if counts.repeated else {},
+            more={"repeated": counts.repeated, **more} if counts.repeated else more,
         )

@@ -16,6 +16,7 @@ from typing import Any
 
 from fogline.errors import DataError
 from fogline.log import Limits, LogReader, LogWriter, Record, enforce, get_position, set_position
+from fogline.model.assignment_text import AssignmentTexts
 from fogline.model.jobs import Assignment, Scalar
 
 SEGMENT_BYTES = 256 << 10
@@ -23,6 +24,7 @@ REWRITE_BYTES = 1 << 20
 REWRITE_SHARE = 4
 """It is written anew when it is so many times as large as what counts."""
 _LOG = "jobs"
+_TEXTS = AssignmentTexts()
 _ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -46,16 +48,17 @@ class Told:
     def job(self) -> str:
         return self.assignment.job
 
-    def as_json(self) -> dict[str, Any]:
+    @property
+    def version(self) -> str:
+        """Of the assignment."""
+        return _TEXTS.version(self.assignment)
+
+    def text(self) -> str:
+        """As JSON."""
         more: dict[str, Any] = {} if self.until is None else {"until": self.until}
         more |= {"counts": list(self.counts)} if self.counts else {}
-        return {
-            "assignment": self.assignment.as_json(),
-            "life": self.life,
-            "begin": self.begin,
-            "parameters": dict(self.parameters),
-            **more,
-        }
+        more |= {"life": self.life, "begin": self.begin, "parameters": dict(self.parameters)}
+        return f'{{"assignment":{_TEXTS.of(self.assignment)},{_ENCODE(more)[1:]}'
 
     @classmethod
     def from_json(cls, data: Any) -> Told:
@@ -152,4 +155,4 @@ class Ledger:
 
 
 def _entry(gateway: str, told: Told) -> Record:
-    return gateway, _ENCODE(told.as_json()).encode()
+    return gateway, told.text().encode()

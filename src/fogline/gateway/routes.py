@@ -42,8 +42,10 @@ class Routes:
     def follow(self, assignment: Assignment) -> None:
         """Makes the routes those of the assignment: one that leads elsewhere goes on where the old
         one stopped, an added one begins at the end of the log."""
+        if self._routes == assignment.routes:
+            return
         before, self._routes = self._routes, self._connected(assignment.routes)
-        if self._routes == before or not self._folder.exists():
+        if not self._folder.exists():
             return
         if not self._outlets:
             self._make(before, START)

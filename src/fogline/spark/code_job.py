@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,15 @@ class CodeJob:
         self._spark = spark
         self._spec = spec
         self._query = SiteQuery(_QUERY, self._start, spec.trigger_ms)
+        self._frame: DataFrame | None = None
+        """What it reads, once that is made: every start may use it."""
+
+    def with_parameters(self, parameters: Mapping[str, Any]) -> CodeJob:
+        """The same with other parameters, to be run when this one is stopped. What it reads need
+        not be made again."""
+        made = CodeJob(self._spark, replace(self._spec, parameters=parameters))
+        made._frame = self._frame
+        return made
 
     @property
     def name(self) -> str:
@@ -88,7 +97,9 @@ class CodeJob:
     def _start(self) -> StreamingQuery:
         spec = self._spec
         function = spec.function()
-        records = call(function, self._records(), spec.parameters)
+        if self._frame is None:
+            self._frame = self._records()
+        records = call(function, self._frame, spec.parameters)
         if not records.isStreaming:
             raise UsageError("the code returned a DataFrame that is not made from its records")
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool_name(1))

@@ -6,8 +6,9 @@ later than the streams' lateness allows. Exactly once: a batch is appended with 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -47,6 +48,9 @@ class FirstStageJob:
         logs = [stream_log(scan.stream) for scan in self._scans]
         positions = self._query.needed() or [None] * len(logs)
         return {log: position or 0 for log, position in zip(logs, positions, strict=False)}
+
+    def with_parameters(self, parameters: Mapping[str, Any]) -> None:
+        """A query has none: it is made anew."""
 
     def stop(self) -> None:
         self._query.stop()

@@ -165,6 +165,9 @@ class SiteJob:
         program = self._live if name.startswith("live") else self._steady
         return program.record_scans if name.endswith("records") else program.scans
 
+    def with_parameters(self, parameters: Mapping[str, Any]) -> None:
+        """A query has none: it is made anew."""
+
     def stop(self) -> None:
         for query in self._queries:
             query.stop()

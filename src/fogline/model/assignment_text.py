@@ -1,0 +1,59 @@
+"""Assignments as JSON, many at a time: what they have in common is written once.
+
+The jobs of one operation, on however many gateways, differ in their names only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fogline.model.jobs import Assignment, canonical, digest_of
+
+MOST_KNOWN = 256
+
+
+class AssignmentTexts:
+    """The canonical JSON of assignments, of which their versions are the digests. For any number
+    of threads."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, tuple[str, str, Assignment]] = {}
+        """What is written before and after a job's name, and of which assignment: as long as that
+        is there, the parts of no other can be the very same objects."""
+
+    def of(self, assignment: Assignment) -> str:
+        key = shared_parts(assignment)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = known = (*_around_name(assignment), assignment)
+        before, after, _ = known
+        return f"{before}{canonical(assignment.job)}{after}"
+
+    def version(self, assignment: Assignment) -> str:
+        return digest_of(self.of(assignment))
+
+
+def shared_parts(assignment: Assignment) -> tuple[object, ...]:
+    """Everything but the name, to be compared with that of others that are there. What may hold
+    numbers counts by its object: 1, 1.0 and true are equal to Python and not to JSON."""
+    return (
+        assignment.pipeline,
+        id(assignment.work),
+        assignment.reads,
+        assignment.routes,
+        id(assignment.parameters),
+        id(assignment.input),
+        assignment.running,
+        assignment.made,
+        assignment.muted,
+        tuple(assignment.signed.items()),
+    )
+
+
+def _around_name(assignment: Assignment) -> tuple[str, str]:
+    told = assignment.as_json()
+    before = canonical({key: value for key, value in told.items() if key < "job"})
+    after = canonical({key: value for key, value in told.items() if key > "job"})
+    return f'{before[:-1]},"job":', f",{after[1:]}"
