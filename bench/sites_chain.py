@@ -26,6 +26,8 @@ DEPLOY, PARAMETER, SINK, DELETE, END = "deploy", "parameter", "sink", "delete", 
 BESIDE = "beside"
 OFTEN = 0.01
 """Seconds between looks: what is measured may take a tenth of a second."""
+ONE_REPEATED = 7
+"""How often one job is modified in a run: that is over so soon that it varies much."""
 CHECKED = 25
 """The longest chain that is sent a record."""
 CODE = "def run(records, *, step=0):\n    return records\n"
@@ -137,18 +139,19 @@ class _Trial:
         rows = [self._change(chain, DEPLOY, chain.length, {})]
         if chain.length <= CHECKED:
             rows.append(self._check(chain))
-        for value, count in enumerate(counts, 1):
+        repeated = [count for count in counts for _ in range(ONE_REPEATED if count == 1 else 1)]
+        for value, count in enumerate(repeated, 1):
             chain = chain.with_parameters(count, value)
             rows.append(self._change(chain, PARAMETER, count, self._runs(chain)))
             chain = chain.with_sinks(count)
             rows.append(self._change(chain, SINK, count, self._runs(chain)))
             if count < chain.length:
-                rows.append(self._deploy_beside(chain, count))
+                rows.append(self._deploy_beside(chain, count, value))
         return rows + self._delete(chain)
 
-    def _deploy_beside(self, chain: Chain, count: int) -> dict[str, Any]:
+    def _deploy_beside(self, chain: Chain, count: int, number: int) -> dict[str, Any]:
         """A short chain, while the long one runs: what is compared with modifying that one."""
-        other = Chain(f"{chain.name}-and-{count}", chain.sites, count)
+        other = Chain(f"{chain.name}-and-{number}", chain.sites, count)
         row = self._change(other, BESIDE, count, {})
         self._delete(other)
         return row | {"jobs": chain.length}
