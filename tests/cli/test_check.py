@@ -209,6 +209,17 @@ def test_a_good_file(fogline: Callable[..., Any], query: Callable[[str], Path]) 
     assert told == {"file": str(path), "ok": True, "streams": 1, "insights": 2, "functions": 0}
 
 
+def test_a_scheduler_that_is_not_there_is_told(
+    fogline: Callable[..., Any], query: Callable[[str], Path]
+) -> None:
+    path = query(f"{S}\n{AVG} {E} WITH SCHEDULER = RAINBOW_EnergyAware;")
+    note = "i: there is no scheduler energy yet, baseline chooses where it runs"
+    assert fogline("check", path).out.splitlines()[1:] == [f"note: {note}"]
+    assert json.loads(fogline("check", path, "--json").out)["notes"] == [note]
+    path = query(f"{S}\n{AVG} {E} WITH SCHEDULER = RAINBOW_Default;")
+    assert fogline("check", path).out == f"{path}: fine (1 stream, 1 insight)\n"
+
+
 def test_files_that_cannot_be_read(fogline: Callable[..., Any], tmp_path: Path) -> None:
     assert fogline("check", tmp_path / "none.ins").code == 2
     assert fogline("check", tmp_path).code == 2

@@ -52,6 +52,13 @@ class Request:
         if not topics.is_answers(self.answer):
             raise DataError(f"answers are not sent to {self.answer[:80]!r}")
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """The body, whoever has made it."""
+        if isinstance(self.body, JsonText):
+            return read_object(self.body.encode())
+        return dict(self.body)
+
     def encode(self) -> bytes:
         """Raises `DataError` when the body is no JSON, or too large."""
         told: dict[str, Any] = {

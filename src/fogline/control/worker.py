@@ -174,7 +174,7 @@ def _carried_out(task: _Task) -> Answer:
         known = ", ".join(sorted(operations)) or "none"
         return Answer.failed(request.id, f"no operation {request.op!r}", f"there are: {known}")
     try:
-        body = operation(dict(request.body))
+        body = operation(request.content)
         if not isinstance(body, dict):
             raise TypeError(f"{request.op!r} gave {type(body).__name__}, not an object")
         return Answer(request.id, body=body)
