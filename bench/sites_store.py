@@ -21,7 +21,8 @@ from sites_watch import jobs_of, reported, spread, tell, until, when_it_answers
 
 from fogline.control import ControlledNode
 from fogline.coordinator.client import CoordinatorClient
-from fogline.demo.world import World, free_port
+from fogline.demo.world import World
+from fogline.free_ports import free_port
 from fogline.model.jobs import Assignment
 from fogline.model.nodes import SITE, Node, Observed
 

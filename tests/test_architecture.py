@@ -31,6 +31,7 @@ SEES: dict[str, frozenset[str]] = {
     "private_files": frozenset({"", "errors"}),
     "unused_files": frozenset(),
     "garbage": frozenset(),
+    "free_ports": frozenset({"", "errors"}),
     "config_file": frozenset({"", "errors"}),
     **{name: BASE | frozenset(CHAIN[:place]) for place, name in enumerate(CHAIN)},
     # The gateway's steps are checked before they are sent.

@@ -19,14 +19,9 @@ import paho.mqtt.client as paho
 import psutil
 from paho.mqtt.enums import CallbackAPIVersion
 
+from fogline.free_ports import free_port
 from fogline.log import SiteLog
 from tests.waiting import wait_for
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class AgentProcess:

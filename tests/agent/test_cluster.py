@@ -12,7 +12,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.agent.kit import AgentProcess, Publisher, free_port, kill_pid
+from fogline.free_ports import free_port
+from tests.agent.kit import AgentProcess, Publisher, kill_pid
 from tests.waiting import wait_for
 
 QUERY = """

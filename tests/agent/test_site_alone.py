@@ -12,8 +12,9 @@ import pytest
 from fogline.agent.config import read_config
 from fogline.agent.site import Site
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
+from fogline.free_ports import free_port
 from tests.agent import kill_matrix
-from tests.agent.kit import AgentProcess, free_port
+from tests.agent.kit import AgentProcess
 from tests.agent.rooms import QUERY, publish, reading, results
 from tests.waiting import wait_for
 

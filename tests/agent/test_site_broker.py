@@ -17,7 +17,8 @@ from fogline.agent.site_broker import SiteBroker
 from fogline.broker import Message, Options, open_broker
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
 from fogline.errors import UsageError
-from tests.agent.kit import free_port, payloads
+from fogline.free_ports import free_port
+from tests.agent.kit import payloads
 from tests.broker.certificates import Authority
 from tests.waiting import wait_for
 

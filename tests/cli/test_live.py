@@ -12,7 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.agent.kit import free_port, kill_with_children
+from fogline.free_ports import free_port
+from tests.agent.kit import kill_with_children
 from tests.waiting import wait_for
 
 COMMAND = [sys.executable, "-c", "from fogline.cli import main; main()"]

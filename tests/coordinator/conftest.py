@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from fogline.free_ports import free_port
 from tests.coordinator.kit import CODE, FakeControl, Rig
 
 
@@ -30,12 +30,6 @@ def as_other(command: list[str]) -> None:
     if os.geteuid() == 0:
         command = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *command]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="session")

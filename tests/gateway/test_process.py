@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ import pytest
 from fogline.broker import Broker, Message, Options, open_broker
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
 from fogline.control import ControlClient
+from fogline.free_ports import free_port
 from fogline.gateway.operators.base import MOST_KEYS
 from fogline.links import PREFIX, decode
 from fogline.model.nodes import GONE, ONLINE
@@ -26,12 +26,6 @@ from tests.gateway.helpers import BASE
 from tests.waiting import wait_for
 
 MOST_BYTES = 60e6
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Running:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fogline.free_ports import free_port
 from tests.waiting import PATIENCE
 
 
@@ -18,12 +19,6 @@ from tests.waiting import PATIENCE
 class Mosquitto:
     port: int
     process: subprocess.Popen[bytes]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:

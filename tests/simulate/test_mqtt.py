@@ -15,9 +15,10 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from fogline.errors import FoglineError
+from fogline.free_ports import free_port
 from fogline.simulate import Run, Wire, publish
 from fogline.simulate.mqtt import BrokerUrl
-from tests.simulate.broker import Mosquitto, free_port
+from tests.simulate.broker import Mosquitto
 from tests.waiting import PATIENCE
 
 

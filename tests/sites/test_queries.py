@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from fogline.demo.world import Process, World, free_port
+from fogline.demo.world import Process, World
+from fogline.free_ports import free_port
 from fogline.log import SiteLog
 from tests.agent.kit import Publisher, payloads
 from tests.broker.subscriber import Subscriber

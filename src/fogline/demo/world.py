@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from fogline.broker.parent_death import die_with_parent
 from fogline.coordinator.client import CoordinatorClient, find
 from fogline.demo.http import get_json
 from fogline.errors import FoglineError, SetupError
+from fogline.free_ports import free_port
 from fogline.private_files import write_private
 
 _POLL_SECONDS = 0.1
@@ -250,9 +250,3 @@ class World:
             states = [f"{j['name']} {j['state']} {j['problem']}" for j in jobs]
             raise SetupError(f"{error}: {'; '.join(states)}") from error
         return found
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
