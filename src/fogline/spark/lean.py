@@ -1,8 +1,9 @@
 """PySpark without the modules of its own tests.
 
 To see whether an argument is one of numpy, PySpark 4.3 imports its testing package, and with that
-numpy, pandas, Arrow and whatever can draw plots: a second at every start, and eighty megabytes. A
-stand-in answers that one question; whoever wants more of the package gets the real one.
+numpy, pandas, Arrow and whatever can draw plots: most of a second at every start, and eighty
+megabytes. A stand-in answers that one question; whoever wants more of the package gets the real
+one.
 """
 
 from __future__ import annotations
