@@ -38,6 +38,23 @@ def test_starting_and_stopping_are_repeatable(tmp_path: Path) -> None:
     assert not broker.running
 
 
+def test_it_runs_when_it_takes_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Mosquitto(tmp_path)
+    answers, while_starting = broker._answers, []
+
+    def look(port: int) -> bool:
+        while_starting.append((broker.pid, broker.running))
+        return answers(port)
+
+    monkeypatch.setattr(broker, "_answers", look)
+    for _ in range(2):
+        pid = broker.start().pid
+        assert broker.running
+        assert while_starting[-1] == (pid, False), "it is another process, and does not answer yet"
+        broker.kill()
+        assert not broker.running
+
+
 def test_it_keeps_port_and_data(tmp_path: Path) -> None:
     options = Options(client_id="reader", persistent=True)
     broker = Mosquitto(tmp_path).start()

@@ -202,6 +202,8 @@ class Mosquitto:
         self.port = self.options.port
         self._inner_port = 0
         self._process: subprocess.Popen[bytes] | None = None
+        self._ready = False
+        """Whether this process has taken connections."""
 
     @property
     def log(self) -> Path:
@@ -229,6 +231,11 @@ class Mosquitto:
 
     @property
     def running(self) -> bool:
+        """Whether it takes connections; not while it starts."""
+        return self._ready and self._alive
+
+    @property
+    def _alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -293,9 +300,11 @@ class Mosquitto:
         text = configuration(self.options, port, self.folder, self._inner_port)
         config.write_text(text, encoding="utf-8")
         seen = self.log.stat().st_size if self.log.exists() else 0
+        self._ready = False
         with self.log.open("ab") as log:
             self._process = _Keeper([program, "-c", str(config)], log.fileno()).process
-        if self._wait_until_ready(port):
+        self._ready = self._wait_until_ready(port)
+        if self._ready:
             return True
         self.kill()
         if last:
@@ -306,10 +315,10 @@ class Mosquitto:
 
     def _wait_until_ready(self, port: int) -> bool:
         deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline and self.running:
+        while time.monotonic() < deadline and self._alive:
             with contextlib.suppress(OSError):
                 if self._answers(port):
-                    return self.running
+                    return self._alive
             time.sleep(0.01)
         return False
 
