@@ -284,3 +284,15 @@ def test_real_time_gives_what_a_batch_gives(
 
 def values(found: list[dict[str, Any]]) -> dict[tuple[str, str], float]:
     return {(r["keys"]["room"], r["window"]["end"]): r["value"] for r in found}
+
+
+def test_more_keys_than_are_kept_at_hand(
+    start: Callable[..., SiteJob], site: SiteLog, writer: LogWriter
+) -> None:
+    rooms = [f"r{n}" for n in range(5000)]
+    start("n = COMPUTE RUNNING_COUNT(x) BY room;", live_ms=600_000)
+    for turn in range(2):
+        send(writer, *[(room, 1.0, turn) for room in rooms])
+    found = results(site, "n", 2 * len(rooms))
+    assert {r["keys"]["room"] for r in found} == set(rooms)
+    assert sorted(r["value"] for r in found) == [1.0] * len(rooms) + [2.0] * len(rooms)

@@ -57,7 +57,7 @@ from fogline.log.segments import list_segments, locate
 
 _READ_BYTES = 2 << 20
 _SMALL_BYTES = 64 << 10
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.25
+_GATHER_SECONDS, _LONGEST_PAUSE = 0.003, 0.25
 _NOTE_SECONDS = 5.0
 _ARRIVAL_US = 50_000
 _MOST_ROUTES = 100_000
@@ -125,7 +125,7 @@ def keep_working(step: Callable[[], int], stop: threading.Event, bell: Bell) -> 
         if not size:
             bell.wait(_LONGEST_PAUSE)
         elif size < _SMALL_BYTES:
-            stop.wait(_SHORTEST_PAUSE)
+            stop.wait(_GATHER_SECONDS)
 
 
 class JournalIntake:

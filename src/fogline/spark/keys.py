@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.classic.column import Column as JavaColumn
-from pyspark.sql.utils import get_active_spark_context
 
 from fogline.model.streams import NUMBER
 from fogline.plan.expressions import KeyValue
 from fogline.plan.operators import Key
 from fogline.plan.program import Channel
+from fogline.spark.encode import quoted
 
 
 def key_json(channels: tuple[Channel, ...], columns: list[str]) -> Column:
@@ -48,15 +46,9 @@ def _object_of_texts(keys: tuple[Key, ...], values: list[Column]) -> Column:
     for key, value in zip(keys, values, strict=False):
         parts += [
             F.lit(f"{',' if parts else '{'}{json.dumps(key.name, ensure_ascii=False)}:"),
-            _quoted(value),
+            quoted(value),
         ]
     return F.concat(*parts, F.lit("}"))
-
-
-def _quoted(value: Column) -> Column:
-    jvm: Any = get_active_spark_context()._jvm
-    column: Any = value.cast("string")
-    return JavaColumn(jvm.io.fogline.encode.JsonQuote.column(column._jc))
 
 
 def key_value(key: KeyValue, column: Column) -> Column:

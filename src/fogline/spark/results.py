@@ -19,6 +19,7 @@ from fogline.plan.expressions import LIST, Aggregate, Running
 from fogline.plan.operators import Key
 from fogline.plan.program import Level, Output, Program
 from fogline.spark.columns import Functions, Leaves, no_functions, to_column
+from fogline.spark.encode import iso_time, quoted
 from fogline.spark.keys import key_object, key_value
 from fogline.spark.scan import Table, before_end, time_millis
 
@@ -197,7 +198,7 @@ def _record_result(table: Table, output: Output, number: int) -> tuple[Column, l
         millis.alias("start"),
         millis.alias("end"),
         (none if textual else value.cast("double")).alias("value"),
-        (_quoted(value) if textual else F.lit(None).cast("string")).alias("text"),
+        (quoted(value) if textual else F.lit(None).cast("string")).alias("text"),
         F.lit(1).cast("bigint").alias("count"),
         none.alias("error"),
         none.alias("fraction"),
@@ -205,24 +206,16 @@ def _record_result(table: Table, output: Output, number: int) -> tuple[Column, l
     ]
 
 
-def _quoted(value: Column) -> Column:
-    wrapped = F.to_json(F.struct(value.alias("v")))
-    return F.substring(wrapped, F.lit(6), F.length(wrapped) - 6)
-
-
 # ── output records ───────────────────────────────────────────────────────────────────────────────
 
 
-_ISO = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
-_BODY = f"""concat(
-    '"window":{{"start":"', date_format(timestamp_millis(start), "{_ISO}"),
-    '","end":"', date_format(timestamp_millis(`end`), "{_ISO}"),
-    '"}},"keys":', key,
+_BODY = """concat(
+    '"},"keys":', key,
     ',"value":', coalesce(text, cast(value AS string)),
     ',"count":', cast(count AS string),
     if(fraction IS NULL, '', ',"sampled":true'),
     if(error IS NULL, '', concat(',"error":', cast(error AS string))))"""
-"""What lies between head and tail of a record: the same for all, so Spark reads it as one text."""
+"""Between window and tail of a record: the same for all, so Spark reads it as one text."""
 
 
 def output_records(results: DataFrame, program: Program, numbers: dict[str, int]) -> DataFrame:
@@ -236,7 +229,10 @@ def output_records(results: DataFrame, program: Program, numbers: dict[str, int]
             return F.lit(next(iter(texts.values())))
         return F.create_map(*[F.lit(i) for pair in texts.items() for i in pair])[F.col("output")]
 
-    record = F.concat(by_output(_head), F.expr(_BODY), by_output(_tail))
+    record = F.concat(
+        by_output(_head), F.lit('"window":{"start":"'), iso_time(F.col("start")),
+        F.lit('","end":"'), iso_time(F.col("end")), F.expr(_BODY), by_output(_tail),
+    )  # fmt: skip
     name = by_output(lambda output: output.name)
     return named.select(name.alias("insight"), "*", record.alias("record"))
 

@@ -1,16 +1,10 @@
 package io.fogline.encode;
 
 import com.fasterxml.jackson.core.io.JsonStringEncoder;
-import java.util.List;
 import org.apache.spark.sql.Column;
-import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
-import org.apache.spark.sql.classic.ExpressionUtils;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
-import scala.Option;
-import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** Texts as JSON strings, as Spark's {@code to_json} writes them, without its way through Java's own strings. */
 public final class JsonQuote {
@@ -20,13 +14,7 @@ public final class JsonQuote {
 
     /** A column of texts as JSON, quotes included; a missing one is {@code null}. */
     public static Column column(Column text) {
-        return ExpressionUtils.column(new StaticInvoke(
-                JsonQuote.class, DataTypes.StringType, "quote", seq(List.of(ExpressionUtils.expression(text))),
-                seq(List.of()), false, false, true, Option.empty()));
-    }
-
-    private static <T> Seq<T> seq(List<T> items) {
-        return CollectionConverters.asScala(items).toSeq();
+        return Calls.of(JsonQuote.class, "quote", DataTypes.StringType, false, text);
     }
 
     /** Called by the code that Spark generates. */

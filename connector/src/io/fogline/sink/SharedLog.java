@@ -7,15 +7,19 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * The writer of one log, shared by all queries of this process. Whole batches are committed at once;
- * single rows are gathered for as long as the commit before them takes, so that many share a commit.
+ * single rows are gathered for as long as the commit before them takes, a few milliseconds at least
+ * while they keep coming, so that many share a commit.
  * A full disk holds rows back until there is space again.
  */
 final class SharedLog {
     private static final int MOST_WAITING = 100_000;
     private static final long SPACE_CHECK_MS = 1000;
+    private static final long COMMIT_EVERY = TimeUnit.MILLISECONDS.toNanos(3);
     private static final Map<Path, SharedLog> OPEN = new HashMap<>();
 
     private final Path folder;
@@ -137,6 +141,7 @@ final class SharedLog {
             if (taken == null) {
                 return;
             }
+            long begun = System.nanoTime();
             try {
                 writeAll(taken);
                 note(taken.size(), null);
@@ -147,6 +152,7 @@ final class SharedLog {
                 note(0, new IOException("cannot write " + folder, e));
                 return;
             }
+            LockSupport.parkNanos(begun + COMMIT_EVERY - System.nanoTime());
         }
     }
 

@@ -2,7 +2,9 @@ package io.fogline.stage;
 
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.StatefulProcessor;
@@ -14,11 +16,16 @@ import scala.Tuple2;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The stage in real time: each row is one record, and its results leave with it. */
+/**
+ * The stage in real time: each row is one record, and its results leave with it. What is kept of a key
+ * is written at every row, but read only once while the key is among those seen last.
+ */
 final class LiveProcessor extends StatefulProcessor<Tuple2<Integer, String>, PaneRow, ResultRow> {
+    private static final int MOST_AT_HAND = 2000;
+
     private final String json;
-    private transient LiveState[] states;
-    private transient byte[][] blanks;
+    private transient StageSpec spec;
+    private transient Map<Tuple2<Integer, String>, LiveState> atHand;
     private transient ValueState<byte[]> kept;
 
     LiveProcessor(String json) {
@@ -27,22 +34,19 @@ final class LiveProcessor extends StatefulProcessor<Tuple2<Integer, String>, Pan
 
     @Override
     public void init(OutputMode mode, TimeMode time) {
-        StageSpec spec = StageSpec.parse(json);
-        states = new LiveState[spec.channels().size()];
-        blanks = new byte[states.length][];
-        for (int channel = 0; channel < states.length; channel++) {
-            states[channel] = new LiveState(spec, channel);
-            blanks[channel] = states[channel].toBytes();
-        }
+        spec = StageSpec.parse(json);
+        atHand = new LastSeen();
         kept = getHandle().getValueState("state", Encoders.BINARY(), TTLConfig.NONE());
     }
 
     @Override
     public Iterator<ResultRow> handleInputRows(
             Tuple2<Integer, String> key, Iterator<PaneRow> rows, TimerValues timers) {
-        LiveState state = states[key._1()];
-        byte[] before = kept.get();
-        state.read(before != null ? before : blanks[key._1()]);
+        LiveState state = atHand.get(key);
+        if (state == null) {
+            state = read(key);
+            atHand.put(key, state);
+        }
         List<ResultRow> results = new ArrayList<>();
         while (rows.hasNext()) {
             state.add(rows.next());
@@ -54,5 +58,28 @@ final class LiveProcessor extends StatefulProcessor<Tuple2<Integer, String>, Pan
             row.set_time(Instant.ofEpochMilli(row.getEnds()[row.getEnds().length - 1]));
         }
         return CollectionConverters.asScala(results.iterator());
+    }
+
+    private LiveState read(Tuple2<Integer, String> key) {
+        LiveState state = new LiveState(spec, key._1());
+        byte[] before = kept.get();
+        if (before != null) {
+            state.read(before);
+        }
+        return state;
+    }
+
+    /** Forgets the key that was asked for longest ago. */
+    private static final class LastSeen extends LinkedHashMap<Tuple2<Integer, String>, LiveState> {
+        private static final long serialVersionUID = 1;
+
+        LastSeen() {
+            super(16, 0.75f, true);
+        }
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Tuple2<Integer, String>, LiveState> eldest) {
+            return size() > MOST_AT_HAND;
+        }
     }
 }

@@ -53,7 +53,7 @@ final class LiveState {
         return out.toBytes();
     }
 
-    /** Becomes what the bytes say, whatever it was before. */
+    /** Becomes what the bytes say. */
     void read(byte[] bytes) {
         StateReader in = new StateReader(bytes);
         if (in.getLong() != VERSION || in.getLong() != fingerprint) {
