@@ -233,3 +233,17 @@ def test_what_is_wanted_as_before_is_not_touched(
     for values in ((1, 1, 1), (1, 2, 1), (1, 2, True), (1, 2, True)):
         engine._reconcile(config(*values), None)  # type: ignore[arg-type]
     assert assigned == [("1", 2), ("2", True)]
+
+
+def test_a_system_that_does_not_allow_it_is_no_reason_to_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+
+    def refuse(process: int, policy: int, _: object) -> None:
+        asked.append(policy)
+        raise PermissionError("not here")
+
+    monkeypatch.setattr(module.os, "sched_setscheduler", refuse)
+    module._wake_gently()
+    assert asked == [module.os.SCHED_BATCH]

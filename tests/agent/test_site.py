@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import urllib.request
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from fogline.agent.config import read_config
@@ -126,6 +128,15 @@ def test_health_status_and_metrics_over_http(agent: AgentProcess) -> None:
     assert "fogline_job_lag_bytes" in text
     jobs = {job["name"]: job for job in agent.status()["engine"]["jobs"]}
     assert {q["name"] for q in jobs["q"]["queries"]} == {"windows", "live", "live-records"}
+
+
+def test_storing_gives_way_and_spark_wakes_gently(agent: AgentProcess) -> None:
+    assert agent.process
+    below = psutil.Process(agent.process.pid).children(True)
+    [java] = [process for process in below if process.name() == "java"]
+    assert os.sched_getscheduler(java.pid) == os.SCHED_BATCH
+    nice = {process.cmdline()[-1]: process.nice() for process in below}
+    assert nice["fogline.fabric.process"] > nice["fogline.agent.ingest"]
 
 
 def test_a_second_agent_in_the_folder_is_refused(agent: AgentProcess) -> None:
