@@ -110,6 +110,11 @@ def test_packages_nodes_events(client: Client, rig: Rig) -> None:
     wait_for(lambda: client.get("/events?limit=5").json())
     for query in ("limit=0", "limit=x", "after=-1", f"after={10**30}"):
         refused(client.get(f"/events?{query}"), 400)
+    assert client.get("/progress?settle=60").json() == {
+        "jobs": 0, "states": {}, "extra": 0, "settled": True,
+    }  # fmt: skip
+    for settle in ("-1", "61", "nan", "inf", "soon"):
+        refused(client.get(f"/progress?settle={settle}"), 400)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from fogline.coordinator.changes import apply_actions, merged
 from fogline.coordinator.decide import replay
 from fogline.coordinator.errors import ConflictError, NotThereError, StoreError, UnavailableError
 from fogline.coordinator.loop import Loop
+from fogline.coordinator.planner import Plan
 from fogline.coordinator.ports import START, STOP, UNINSTALL, UPDATE, Action
 from fogline.coordinator.state import Memory
+from fogline.coordinator.status import progress
 from fogline.errors import DataError, PipelineError
 from fogline.gateway.checks import read_assignments
 from fogline.model.nodes import GATEWAY, GONE, ONLINE, SITE, Node, Observed
@@ -154,16 +157,41 @@ def test_a_gone_node_keeps_its_jobs_and_catches_up(make_rig: Make) -> None:
 
 def test_progress_counts_states_and_what_is_still_where_it_should_not_be(make_rig: Make) -> None:
     rig = make_rig()
-    assert rig.service.progress() == {"jobs": 0, "states": {}, "extra": 0}
+    assert rig.service.progress() == {"jobs": 0, "states": {}, "extra": 0, "settled": True}
     rig.service.put_pipeline("p", composition(3), "yaml")
-    assert rig.service.progress() == {"jobs": 3, "states": {"waiting": 3}, "extra": 0}
+    assert rig.service.progress() == {
+        "jobs": 3, "states": {"waiting": 3}, "extra": 0, "settled": False,
+    }  # fmt: skip
     rig.begin()
     wait_for(lambda: rig.service.progress()["states"] == {"running": 3})
     rig.control.set_state("north", "gone")
     rig.service.delete_pipeline("p")
-    assert rig.service.progress() == {"jobs": 0, "states": {}, "extra": 3}
+    assert rig.service.progress() == {"jobs": 0, "states": {}, "extra": 3, "settled": False}
     rig.control.set_state("north", "online")
     wait_for(lambda: rig.service.progress()["extra"] == 0)
+
+
+def test_a_job_that_nobody_is_told_of_is_not_settled() -> None:
+    (job,) = chain("p", 1).jobs
+    assert not progress(Plan(jobs={job.name: ("p", job)}), {})["settled"]
+    assert progress(Plan(), {})["settled"]
+
+
+def test_progress_waits_until_all_is_as_wanted(make_rig: Make) -> None:
+    rig = make_rig()
+    rig.service.put_pipeline("p", composition(3), "yaml")
+    assert not rig.service.progress(settle=0.01)["settled"]
+    with ThreadPoolExecutor() as pool:
+        told = pool.submit(rig.service.progress, 60.0)
+        rig.begin()
+        assert told.result(30)["states"] == {"running": 3}
+        rig.control.set_state("north", GONE)
+        rig.service.delete_pipeline("p")
+        told = pool.submit(rig.service.progress, 60.0)
+        with pytest.raises(TimeoutError):
+            told.result(0.2)
+        rig.control.set_state("north", ONLINE)
+        assert told.result(30)["settled"]
 
 
 def test_a_refusal_is_the_jobs_problem_and_stops_nobody_else(make_rig: Make) -> None:

@@ -17,11 +17,11 @@ from fogline.coordinator.client import CoordinatorClient, find
 from fogline.deploy.composition import read_composition
 from fogline.deploy.deployment_plan import read_deployment_plan
 from fogline.errors import DataError, FoglineError, UsageError
+from fogline.model.nodes import SETTLED
 from fogline.plan.query_file import read_text
 
 FORMATS = {".ins": "ins", ".yaml": "yaml", ".yml": "yaml", ".json": "plan"}
-_POLL_SECONDS = 0.2
-_SETTLED = ("running", "stopped")
+_SHOW_SECONDS = 0.2
 _HEALTH = {True: "well", False: "[red]unwell[/]", None: ""}
 
 
@@ -152,13 +152,13 @@ def _wait(
         task = bar.add_task("jobs")
         while True:
             found: list[dict[str, Any]] = client.pipeline(name)["jobs"]
-            settled = [job for job in found if job["state"] in _SETTLED]
+            settled = [job for job in found if job["state"] in SETTLED]
             bar.update(task, total=len(found), completed=len(settled))
             if len(settled) == len(found):
                 return found
             if time.monotonic() > deadline:
                 raise _not_settled([job for job in found if job not in settled], seconds)
-            time.sleep(_POLL_SECONDS)
+            client.progress(settle=_SHOW_SECONDS)
 
 
 def _not_settled(waiting: list[dict[str, Any]], seconds: float) -> FoglineError:

@@ -117,8 +117,9 @@ class CoordinatorClient:
     def packages(self) -> Any:
         return self._ask("GET", "/packages")
 
-    def progress(self) -> Any:
-        return self._ask("GET", "/progress")
+    def progress(self, settle: float = 0.0) -> Any:
+        """`settle`: how many seconds to wait until all is as wanted, 60 at most."""
+        return self._ask("GET", f"/progress?settle={settle:g}")
 
     def nodes(self) -> Any:
         return self._ask("GET", "/nodes")

@@ -14,6 +14,7 @@ from typing import Any
 
 from fogline.coordinator.answers import absorb
 from fogline.coordinator.decide import decide
+from fogline.coordinator.news import News
 from fogline.coordinator.planner import Nodes, Planner
 from fogline.coordinator.ports import Control
 from fogline.coordinator.state import (
@@ -104,6 +105,8 @@ class Loop:
         self._planner, self._nodes, self._control, self._store = planner, nodes, control, store
         self._clock, self._record = clock, record
         self.memory = Memory(seed)
+        self.news = News()
+        """Of what nodes tell and answer."""
         self.failures = 0
         self.problem = ""
         self._answers: queue.SimpleQueue[tuple[Answer, Command]] = queue.SimpleQueue()
@@ -119,6 +122,7 @@ class Loop:
 
     def wake(self) -> None:
         """Something has changed: look when the rest is over."""
+        self.news.tell()
         if not self._woken.is_set():
             self._woken.set()
 

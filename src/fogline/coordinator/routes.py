@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import Query, Request
 from fastapi.concurrency import run_in_threadpool
 
@@ -17,6 +18,9 @@ from fogline.coordinator.replica_routes import delete_replica, get_replicas, put
 from fogline.coordinator.replies import Html, Json
 from fogline.coordinator.service import Service
 from fogline.errors import DataError
+
+_WAITING = CapacityLimiter(50)
+"""Threads of those who wait; others never wait for them."""
 
 PIPELINE_TYPES = ("application/yaml", "application/json", "text/x-insights")
 
@@ -134,8 +138,12 @@ def get_events(
     return Json(service_of(request).events(limit, after))
 
 
-def get_progress(request: Request) -> Json:
-    return Json(service_of(request).progress())
+async def get_progress(
+    request: Request, settle: float = Query(default=0.0, ge=0.0, le=60.0)
+) -> Json:
+    """With `settle` the answer comes when all is as wanted, or after so many seconds."""
+    told = service_of(request).progress
+    return Json(await to_thread.run_sync(told, settle, limiter=_WAITING if settle else None))
 
 
 def get_health(request: Request) -> Json:

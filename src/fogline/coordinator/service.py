@@ -38,6 +38,8 @@ from fogline.model.nodes import is_name
 T = TypeVar("T")
 
 LOGS_SECONDS = 10.0
+_GATHER_SECONDS = 0.002
+"""Nodes tell one after the other: so much later there are more of them to count at once."""
 SINGLE = "job"
 """The format of a job that was posted alone."""
 
@@ -246,10 +248,18 @@ class Service:
         entries = self._parts.store.events(limit, after)
         return [{"id": e.id, "at": e.at, "kind": e.kind, **e.body} for e in entries]
 
-    def progress(self) -> dict[str, Any]:
-        """How many jobs are in which state, and how many are still where they are not wanted."""
-        views = self._parts.nodes.views()
-        return progress(self._parts.planner.plan(views), views)
+    def progress(self, settle: float = 0.0) -> dict[str, Any]:
+        """How many jobs are in which state, and how many are still where they are not wanted. Waits
+        up to `settle` seconds until all is as wanted."""
+        deadline, news = time.monotonic() + settle, self._parts.loop.news
+        while True:
+            seen, views = news.number, self._parts.nodes.views()
+            told = progress(self._parts.planner.plan(views), views)
+            left = deadline - time.monotonic()
+            if told["settled"] or left <= 0:
+                return told
+            news.wait(seen, left)
+            time.sleep(min(left, _GATHER_SECONDS))
 
     def health(self) -> dict[str, Any]:
         parts = self._parts

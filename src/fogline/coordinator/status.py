@@ -11,7 +11,7 @@ from fogline.coordinator.decide import is_local
 from fogline.coordinator.planner import Plan
 from fogline.coordinator.state import Memory, Wanted
 from fogline.coordinator.stored import Stored
-from fogline.model.nodes import NodeView, Observed
+from fogline.model.nodes import SETTLED, NodeView, Observed
 
 WAITING, UNREACHABLE = "waiting", "unreachable"
 
@@ -85,7 +85,8 @@ def progress(plan: Plan, views: Mapping[str, NodeView]) -> dict[str, Any]:
     extra = sum(
         _is_extra(name, job, view, plan) for name, view in views.items() for job in view.jobs
     )
-    return {"jobs": len(plan.jobs), "states": dict(states), "extra": extra}
+    settled = not extra and SETTLED.issuperset(states) and plan.jobs.keys() <= plan.wanted.keys()
+    return {"jobs": len(plan.jobs), "states": dict(states), "extra": extra, "settled": settled}
 
 
 def _state_at(name: str, wanted: Wanted, view: NodeView | None) -> str:

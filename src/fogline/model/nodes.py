@@ -19,6 +19,9 @@ ONLINE, GONE = "online", "gone"
 SILENT = "silent"
 """Its connection stands, but it has told nothing for a while."""
 
+SETTLED = frozenset({"running", "stopped"})
+"""States of a job in which nothing more is to be waited for."""
+
 _FORBIDDEN = "/+#$\0"
 _LONGEST_NAME = 120
 """In bytes."""
