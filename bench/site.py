@@ -36,7 +36,7 @@ console = Console(highlight=False)
 @click.command()
 @click.argument("parts", nargs=-1, type=click.Choice(PARTS))
 @click.option("--rate", default=5000, show_default=True, help="Readings a second for the latency.")
-@click.option("--seconds", default=60.0, show_default=True, help="How long latency is measured.")
+@click.option("--seconds", default=120.0, show_default=True, help="How long latency is measured.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for results and the plot.")
 @click.option("--write-docs", is_flag=True, help="Write docs/benchmarks-site.md anew.")
 def main(

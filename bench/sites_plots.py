@@ -32,13 +32,14 @@ def chain(found: Mapping[str, Any], path: Path) -> None:
 def gateways(found: Mapping[str, Any], path: Path) -> None:
     figure, panel = plt.subplots(figsize=(7, 3.2), layout="constrained")
     for what, colour in (("install", TEAL), ("update", BLUE), ("uninstall", RED)):
-        _line(panel, found[what], "gateways", what, colour)
+        _line(panel, found["here"][what], "gateways", f"{what}, here", colour)
+        _line(panel, found["away"][what], "gateways", f"{what}, away", colour, "o:")
     _finish(figure, panel, "gateways", path)
 
 
-def _line(panel: Any, rows: Rows, across: str, label: str, colour: str) -> None:
+def _line(panel: Any, rows: Rows, across: str, label: str, colour: str, style: str = "o-") -> None:
     xs = [row[across] for row in rows]
-    panel.plot(xs, [row["median"] for row in rows], "o-", label=label, color=colour, markersize=4)
+    panel.plot(xs, [row["median"] for row in rows], style, label=label, color=colour, markersize=4)
     low, high = [row["low"] for row in rows], [row["high"] for row in rows]
     panel.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
 
