@@ -11,7 +11,8 @@ import pytest
 from fogline.broker import BrokerTimeoutError, Message, Ticket
 from fogline.control import ControlError, NoAnswerError, topics
 from fogline.control.calls import Ask, Calls
-from fogline.control.envelope import REQUESTS, Answer, Request, joined
+from fogline.control.envelope import Answer, Request
+from fogline.control.groups import outcomes_of
 from fogline.control.worker import (
     MOST_REMEMBERED,
     MOST_TOGETHER,
@@ -318,41 +319,78 @@ def test_answers_too_large_to_be_remembered_are_sent() -> None:
 # ── nodes that share a topic ─────────────────────────────────────────────────────────────────────
 
 
-def test_requests_to_nodes_that_share_a_topic_go_together() -> None:
+def test_a_request_for_several_nodes_has_a_part_for_each() -> None:
     line = Line()
-    calls = made(line)
-    asks = [Ask("to/first", "op", {"n": n}, f"node-{n}") for n in range(100)]
-    futures = calls.send_all([*asks, Ask("to/alone", "op", {"n": 100})], SECONDS)
-    assert sorted(message.topic for message in line.sent) == ["to/alone", "to/first"]
-    requests = [r for message in line.sent for r in Request.decode_all(message.payload)]
-    assert {r.node: r.body["n"] for r in requests} == {a.node: a.body["n"] for a in asks} | {
-        "": 100
-    }
-    for request in requests:
-        calls.answered(Answer(request.id, body=request.body).encode())
-    assert [future.result(0)["n"] for future in futures] == list(range(101))
+    parts = {f"node-{n}": {"n": n} for n in range(100)}
+    (future,) = made(line).send_all([Ask("to/first", "op", {"all": 1}, parts)], SECONDS)
+    (request,) = line.requests
+    assert request.nodes == parts
+    assert request.content("node-7") == {"all": 1, "n": 7}
+    assert not future.done()
 
 
-def test_what_no_node_answers_says_which_node_was_asked() -> None:
-    (future,) = made(Line()).send_all([Ask("to/first", "op", {}, "third")], 0.01)
-    assert "for third" in str(future.exception(SECONDS))
+def test_what_nobody_answers_says_which_nodes_were_asked() -> None:
+    asks = [Ask("to/first", "op", {}, {n: {} for n in nodes}) for nodes in ("c", "abcdef")]
+    one, many = made(Line()).send_all(asks, 0.01)
+    assert "for c within" in str(one.exception(SECONDS))
+    assert "for a, b, c and 3 more within" in str(many.exception(SECONDS))
 
 
-def test_requests_that_came_together_are_settled_together() -> None:
+def group(id: str, nodes: str, op: str = "op") -> bytes:
+    parts = {node: {"own": node} for node in nodes}
+    return Request(id, op, {"all": 1}, time.time() + SECONDS, ANSWERS, parts).encode()
+
+
+def test_a_request_for_several_is_carried_out_by_each_settled_once_and_answered_once() -> None:
     line, settled = Line(), []
     worker = Worker(line.publish, lambda: settled.append(len(done)))
-    done: list[str] = []
-    known = {
-        name: {"op": lambda body, name=name: done.append(name) or {}}  # type: ignore[func-returns-value]
-        for name in "abc"
-    }
-    requests = [
-        Request(str(n), "op", {}, time.time() + SECONDS, ANSWERS, node)
-        for n, node in enumerate("abxc")
-    ]
+    done: list[dict[str, object]] = []
+
+    def operation(body: dict[str, object]) -> dict[str, object]:
+        done.append(body)
+        if body["own"] == "b":
+            raise DataError("not here", "go away")
+        return {"said": "c"} if body["own"] == "c" else {}
+
+    known: dict[str, Operations] = {name: {"op": operation} for name in "abc"}
     worker.start()
-    worker.take(joined((r.encode() for r in requests), REQUESTS)[0], known.get)
-    eventually(lambda: len(line.answers) == 3)
+    for _ in range(2):
+        worker.take(group("1", "abxc"), known.get)
+    worker.take(group("2", "xy"), known.get)
+    eventually(lambda: len(line.answers) == 2)
     worker.stop()
-    assert (done, settled) == (["a", "b", "c"], [3])
-    assert {answer.id for answer in line.answers} == {"0", "1", "3"}, "x is left to others"
+    assert [body["own"] for body in done] == ["a", "b", "c"], "the same request is done once"
+    assert [body["all"] for body in done] == [1, 1, 1]
+    assert settled[0] == 3
+    first, again = line.answers
+    assert first == again
+    assert first.id == "1", "what is for none of us is left to others"
+    outcomes = outcomes_of(first.body, "abxc")
+    assert (outcomes["a"], outcomes["c"]) == ({}, {"said": "c"})
+    assert isinstance(outcomes["x"], NoAnswerError)
+    assert isinstance(outcomes["b"], ControlError)
+    assert str(outcomes["b"]) == str(ControlError("not here", "go away"))
+
+
+def test_all_of_a_group_fail_with_what_keeps_them_from_settling() -> None:
+    line = Line()
+
+    def settle() -> None:
+        raise DataError("the disk is full")
+
+    worker = Worker(line.publish, settle)
+    worker.start()
+    worker.take(group("1", "ab"), lambda node: {"op": lambda body: {}})
+    eventually(lambda: line.answers)
+    worker.stop()
+    assert (line.answers[0].ok, line.answers[0].error) == (False, "the disk is full")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"failed": []}, {"failed": {"a": {}}}, {"failed": {"a": 1}}, {"left": {}}, {"said": {"a": 1}}],
+)
+def test_an_answer_of_a_group_that_is_none_fails_all_of_it(body: dict[str, object]) -> None:
+    found = outcomes_of(body, "ab")
+    assert all(isinstance(outcome, ControlError) for outcome in found.values())
+    assert not any(isinstance(outcome, NoAnswerError) for outcome in found.values())

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fogline.control import topics
 from fogline.control.announcements import Birth, Status, status_payload
 from fogline.control.envelope import MOST_JOINED_BYTES, Answer, Request, joined
-from fogline.control.payload import LARGEST, JsonText, write_object
+from fogline.control.payload import LARGEST, JsonText, as_text, with_part, write_object
 from fogline.errors import DataError
 from fogline.model.nodes import GONE, ONLINE, Link, Node, Observed
 
@@ -88,6 +88,9 @@ def test_hostile_bytes_are_refused(decode: Callable[[bytes], object], payload: b
         ("answer", "fogline/answers/\ud800"),
         ("answer", "fogline/nodes/x/do"),
         ("answer", "somewhere"),
+        ("nodes", ["a"]),
+        ("nodes", {"a": 1}),
+        ("nodes", {"a": {}, "b": None}),
     ],
 )
 def test_a_wrong_field_of_a_request_is_refused(key: str, value: object) -> None:
@@ -254,12 +257,21 @@ def test_topics() -> None:
 
 
 def test_a_body_that_is_written_already_is_sent_as_it_stands() -> None:
-    asked = Request(
-        "1", "install", JsonText('{"jobs":["ä"],"n":1.0}'), 5.0, topics.answers("c"), "n"
-    )
+    answers = topics.answers("c")
+    written = JsonText('{"jobs":["ä"],"n":1.0}')
+    asked = Request("1", "install", written, 5.0, answers, {"ä": JsonText('{"x":1}'), "b": {}})
     found = Request.decode(asked.encode())
-    assert found == Request(
-        "1", "install", {"jobs": ["ä"], "n": 1.0}, 5.0, topics.answers("c"), "n"
-    )
+    read = {"jobs": ["ä"], "n": 1.0}
+    assert found == Request("1", "install", read, 5.0, answers, {"ä": {"x": 1}, "b": {}})
+    assert found.content("ä") == read | {"x": 1}
+    assert found.content("b") == found.content() == read
     with pytest.raises(DataError, match="bytes"):
-        Request("1", "x", JsonText(f'"{"x" * LARGEST}"'), 5.0, topics.answers("c")).encode()
+        Request("1", "x", JsonText(f'"{"x" * LARGEST}"'), 5.0, answers).encode()
+
+
+@pytest.mark.parametrize("body", [{}, {"a": 1}, {"a": 1, "b": [2]}])
+@pytest.mark.parametrize("part", [{}, {"c": "ü"}])
+def test_body_and_part_become_one_object(body: dict[str, Any], part: dict[str, Any]) -> None:
+    for first in (body, as_text(body)):
+        for second in (part, as_text(part)):
+            assert json.loads(as_text(with_part(first, second))) == body | part

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from fogline.control.payload import JsonText
+from fogline.control.coordinator import Heard
+from fogline.control.envelope import Part
+from fogline.control.payload import JsonText, as_text, with_part
 from fogline.coordinator.compiling import DeployCompiler
 from fogline.coordinator.loop import Loop
 from fogline.coordinator.packages import Packages
@@ -19,6 +21,7 @@ from fogline.coordinator.service import Parts, Service
 from fogline.coordinator.state import Event
 from fogline.coordinator.store import Store
 from fogline.errors import FoglineError
+from fogline.model.assignment_text import named
 from fogline.model.jobs import Assignment, Job, Pipeline, Place, Query, Steps
 from fogline.model.nodes import ONLINE, SITE, Node, NodeView, Observed
 
@@ -137,10 +140,17 @@ class FakeControl:
         self.on_change()
         return future
 
-    def send_all(
-        self, asks: Sequence[tuple[str, str, dict[str, Any] | JsonText]], timeout: float
-    ) -> list[Future[dict[str, Any]]]:
-        return [self.send(node, op, body, timeout) for node, op, body in asks]
+    def send_each(
+        self, op: str, body: Part, parts: Mapping[str, Part], timeout: float, heard: Heard
+    ) -> None:
+        for node, part in parts.items():
+            told = json.loads(as_text(with_part(body, part)))
+            if op == "install":
+                told = {"assignments": named(told["assignments"], told["jobs"])}
+            answer = self.send(node, op, told, timeout)
+            answer.add_done_callback(
+                lambda done, node=node: heard({node: done.exception() or done.result()})
+            )
 
     def _obey(self, node: str, op: str, items: list[Assignment], names: tuple[str, ...]) -> None:
         jobs = self._jobs[node]

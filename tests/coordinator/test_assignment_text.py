@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
-from fogline.control.payload import JsonText
-from fogline.coordinator.state import INSTALL, Command
-from fogline.model.assignment_text import MOST_KNOWN, AssignmentTexts
+import pytest
+
+from fogline.coordinator.asks import grouped
+from fogline.coordinator.state import INSTALL, REMOVE, Command
+from fogline.errors import DataError
+from fogline.model.assignment_text import MOST_KNOWN, AssignmentTexts, named
 from fogline.model.jobs import (
     PUBLISH,
     Assignment,
@@ -52,14 +56,52 @@ def test_what_is_equal_to_python_only_has_another_text() -> None:
     assert len(found) == 3
 
 
-def test_a_command_is_written_at_once_and_what_json_lacks_is_left_to_the_writer() -> None:
-    def body(**parameters: Scalar) -> object:
-        told = Assignment("a", "p", WORKS[0], READS, ROUTES, parameters)
-        return Command(1, "n", INSTALL, ("a",), ("v",), 0.0, (told,)).body(AssignmentTexts())
+def asks(*commands: tuple[str, str, Assignment]) -> list[tuple[object, dict[str, object]]]:
+    made = [
+        Command(number, node, INSTALL, (job,), ("v",), 0.0, (told,))
+        for number, (node, job, told) in enumerate(commands)
+    ]
+    groups = grouped(made)
+    assert {group.op for group in groups} <= {INSTALL}
+    return [
+        (json.loads(g.body), {node: json.loads(part) for node, part in g.parts.items()})
+        for g in groups
+    ]
 
-    written = body(x=1)
-    assert isinstance(written, JsonText)
-    assert json.loads(written)["assignments"][0]["parameters"] == {"x": 1}
-    assert isinstance(body(x="Infinity"), dict)
-    endless = body(x=float("inf"))
-    assert isinstance(endless, dict)
+
+def test_what_nodes_are_told_alike_is_written_once_and_read_back_with_its_names() -> None:
+    parameters: dict[str, Scalar] = {"x": 1, "y": "Infinity"}
+    first = Assignment("", "p", WORKS[0], READS, ROUTES, parameters, {"format": "json"})
+    told = {node: first.named(f"j@{node}") for node in "abc"}
+    assert told["a"] == replace(first, job="j@a")
+    other = Assignment("other", "p", WORKS[0], READS, ROUTES, {"x": 1.0})
+    found = asks(*((node, a.job, a) for node, a in told.items()), ("d", "other", other))
+    assert [set(parts) for _, parts in found] == [{"a", "b", "c"}, {"d"}]
+    for body, parts in found:
+        assert isinstance(body, dict)
+        for node, part in parts.items():
+            assert isinstance(part, dict)
+            (read,) = named(body["assignments"], part["jobs"])
+            expected = told.get(node, other)
+            assert Assignment.from_json(read) == expected
+            assert Assignment.from_json(read).version == expected.version
+
+
+def test_removing_tells_names_only() -> None:
+    commands = [Command(1, node, REMOVE, (f"j@{node}", "k"), ("", ""), 0.0) for node in "ab"]
+    (group,) = grouped(commands)
+    assert (group.op, group.body) == (REMOVE, "{}")
+    assert group.parts == {node: f'{{"jobs":["j@{node}","k"]}}' for node in "ab"}
+
+
+def test_what_json_lacks_is_refused() -> None:
+    with pytest.raises(DataError, match="job a: "):
+        asks(("n", "a", Assignment("a", "p", WORKS[0], READS, ROUTES, {"x": float("inf")})))
+
+
+def test_names_that_do_not_go_with_the_assignments_are_refused() -> None:
+    for assignments, jobs in (([{}], ["a", "b"]), ([{}, {}], ["a"]), ([1], ["a"])):
+        with pytest.raises(DataError, match="names of jobs"):
+            named(assignments, jobs)
+    for assignments in (None, 7, [{"job": "a"}]):
+        assert named(assignments, None) is assignments

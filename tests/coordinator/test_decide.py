@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fogline.coordinator.answers import absorb
+from fogline.coordinator.answers import absorb, forget_settled
 from fogline.coordinator.decide import decide, replay
 from fogline.coordinator.state import (
+    BELIEF_SECONDS,
     DONE,
     INSTALL,
     LOST,
@@ -25,7 +27,6 @@ from fogline.coordinator.state import (
     Wanted,
     wait_seconds,
 )
-from fogline.model.assignment_text import AssignmentTexts
 from fogline.model.jobs import Assignment, Steps
 from fogline.model.nodes import GONE, ONLINE, SILENT, SITE, Node, NodeView, Observed
 
@@ -66,11 +67,7 @@ def test_downstream_goes_first_and_the_rest_when_it_is_confirmed() -> None:
 
 def test_upstream_is_removed_first() -> None:
     command, memory = first({}, see(up=None, down=None))
-    assert (command.op, command.jobs, command.body(AssignmentTexts())) == (
-        REMOVE,
-        ("up",),
-        {"jobs": ["up"]},
-    )
+    assert (command.op, command.jobs, command.assignments) == (REMOVE, ("up",), ())
     memory = absorb(memory, Answer(command.id, "a", 1.0, DONE))
     (command,), _ = decide({}, see(up=None, down=None), ORDER, memory, 1.0)
     assert command.jobs == ("down",)
@@ -218,3 +215,18 @@ def test_a_log_of_events_makes_the_same_commands() -> None:
 def test_waits_differ_between_nodes_and_repeat_for_a_seed() -> None:
     assert wait_seconds("1/a", 3, 0.5, 30) == wait_seconds("1/a", 3, 0.5, 30)
     assert wait_seconds("1/a", 3, 0.5, 30) != wait_seconds("1/b", 3, 0.5, 30)
+
+
+def test_old_beliefs_go_and_the_others_stay() -> None:
+    memory = Memory()
+    for number, at in enumerate((0.0, 1.0, 2.0)):
+        command = Command(number, "a", REMOVE, (f"j{number % 2}",), ("",), 100.0)
+        memory = absorb(replace(memory, under_way={"a": command}), Answer(number, "a", at, DONE))
+    assert list(memory.beliefs) == [("a", "j1"), ("a", "j0")], "in the order in which they came"
+
+    def left(now: float) -> list[str]:
+        return [job for _, job in forget_settled(memory, {}, {}, now).beliefs]
+
+    assert left(1.0 + BELIEF_SECONDS - 0.1) == ["j1", "j0"]
+    assert left(1.0 + BELIEF_SECONDS) == ["j0"]
+    assert left(2.0 + BELIEF_SECONDS) == []

@@ -21,6 +21,7 @@ from fogline.broker import Tls
 from fogline.broker.login import with_login
 from fogline.control import ControlledNode, ControlOptions, Operation
 from fogline.errors import UsageError
+from fogline.model.assignment_text import named
 from fogline.model.jobs import Assignment
 from fogline.model.nodes import SITE, Node, Observed
 from fogline.model.shares import Shares, read_shares
@@ -150,7 +151,7 @@ class Manager:
     # ── what it is told ────────────────────────────────────────────────────────────────────────
 
     def _install(self, body: dict[str, Any]) -> dict[str, Any]:
-        given = body.get("assignments")
+        given = named(body.get("assignments"), body.get("jobs"))
         if not isinstance(given, list):
             raise UsageError("install needs assignments")
         assignments = [Assignment.from_json(item) for item in given]

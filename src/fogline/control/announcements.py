@@ -125,8 +125,9 @@ def _observed(data: Any) -> Observed:
         job = Observed.from_json(data)
     except (TypeError, ValueError, AttributeError) as error:
         raise DataError(f"this does not describe a job: {error}") from error
-    if any(type(value) is not _KINDS.get(name, type(value)) for name, value in data.items()):
-        raise DataError(f"the status of job {job.job[:80]!r} has values of wrong types")
+    for name, value in data.items():
+        if type(value) is not _KINDS.get(name, type(value)):
+            raise DataError(f"the status of job {job.job[:80]!r} has values of wrong types")
     return job
 
 

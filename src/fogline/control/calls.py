@@ -15,13 +15,13 @@ import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fogline.broker import Message
 from fogline.control.connection import Connection
-from fogline.control.envelope import REQUESTS, Answer, Request, joined
+from fogline.control.envelope import Answer, Part, Request
 from fogline.control.errors import ControlError, NoAnswerError
-from fogline.control.payload import JsonText
 from fogline.errors import DataError, FoglineError
 
 Body = dict[str, Any]
@@ -30,12 +30,13 @@ LONGEST_WAIT = 3600.0
 
 
 class Ask(NamedTuple):
-    """What is asked, and on which topic; of which node, where that is not the topic's own."""
+    """What is asked, and on which topic; of which nodes, where several share it, with what each of
+    them gets besides the body."""
 
     topic: str
     op: str
-    body: Mapping[str, Any] | JsonText
-    node: str = ""
+    body: Part
+    nodes: Mapping[str, Part] = MappingProxyType({})
 
 
 @dataclass(slots=True, eq=False)
@@ -114,7 +115,7 @@ class Calls:
         id = f"{self._ours}-{next(self._numbers)}"
         deadline = time.time() + timeout
         try:
-            request = Request(id, ask.op, ask.body, deadline, self._answers, ask.node)
+            request = Request(id, ask.op, ask.body, deadline, self._answers, ask.nodes)
             self._keep(id, _Call(timeout, ask, request.encode(), future))
         except FoglineError as error:
             future.set_exception(_as_control_error(error))
@@ -140,7 +141,7 @@ class Calls:
         if not calls:
             return
         try:
-            self._connection.publish(*_messages(calls.values()))
+            self._connection.publish(*(Message(c.ask.topic, c.payload) for c in calls.values()))
         except FoglineError as error:
             for id in calls:
                 self._fail(id, _as_control_error(error))
@@ -185,20 +186,12 @@ class Calls:
         why = self._connection.problem
         hint = f"the control broker is away: {why}" if why else "is the other side running?"
         what = f"{call.ask.op!r} on {call.ask.topic}"
-        what += f" for {call.ask.node}" if call.ask.node else ""
+        what += f" for {_listed(list(call.ask.nodes))}" if call.ask.nodes else ""
         return NoAnswerError(f"no answer to {what} within {call.timeout:g} s", hint)
 
 
-def _messages(calls: Iterable[_Call]) -> Iterable[Message]:
-    """Requests to nodes that share a topic go together."""
-    shared: dict[str, list[bytes]] = {}
-    for call in calls:
-        if call.ask.node:
-            shared.setdefault(call.ask.topic, []).append(call.payload)
-        else:
-            yield Message(call.ask.topic, call.payload)
-    for topic, payloads in shared.items():
-        yield from (Message(topic, payload) for payload in joined(payloads, REQUESTS))
+def _listed(nodes: list[str]) -> str:
+    return ", ".join(nodes[:3]) + (f" and {len(nodes) - 3} more" if len(nodes) > 3 else "")
 
 
 def _as_control_error(error: FoglineError) -> ControlError:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, Self
 
 from fogline.broker import BrokerError, Message
 from fogline.control import topics
 from fogline.control.calls import Ask, Body
 from fogline.control.connection import ControlOptions, Hooks
+from fogline.control.envelope import Part
 from fogline.control.errors import ControlError
-from fogline.control.payload import JsonText
+from fogline.control.groups import Outcome, outcomes_of
+from fogline.control.payload import with_part
 from fogline.control.peer import Asked, Peer
 from fogline.control.registry import Registry
 from fogline.control.rivals import new_instance
@@ -21,8 +24,10 @@ from fogline.control.worker import Operation
 from fogline.errors import DataError
 from fogline.model.nodes import NodeView, is_name
 
-NodeAsk = tuple[str, str, Mapping[str, Any] | JsonText]
-"""A node, an operation and its body."""
+Heard = Callable[[Mapping[str, Outcome]], None]
+"""Gets what became of a request at some nodes."""
+MOST_NODES = 250
+"""That are asked with one request."""
 
 
 class ControlClient:
@@ -88,19 +93,43 @@ class ControlClient:
         Does not wait and raises nothing. While the broker is away the request waits for it. One
         that is sent while the node is away is lost: it fails at its deadline.
         """
-        return self.send_all([(node, op, body)], timeout)[0]
+        future: Future[Body] = Future()
+        future.set_running_or_notify_cancel()
 
-    def send_all(self, asks: Sequence[NodeAsk], timeout: float) -> list[Future[Body]]:
-        """Like `send` for each of them, but on their way all at once."""
-        wrong = {node for node, _, _ in asks if not is_name(node)}
+        def heard(outcomes: Mapping[str, Outcome]) -> None:
+            for outcome in outcomes.values():
+                if isinstance(outcome, BaseException):
+                    future.set_exception(outcome)
+                else:
+                    future.set_result(outcome)
+
+        self.send_each(op, body, {node: {}}, timeout, heard)
+        return future
+
+    def send_each(
+        self, op: str, body: Part, parts: Mapping[str, Part], timeout: float, heard: Heard
+    ) -> None:
+        """Like `send` to each of these nodes, with the body and its own part, but on their way all
+        at once, and those that share a topic with one request. `heard` is called by any thread, as
+        often as it takes to tell of every node once."""
+        if wrong := [node for node in parts if not is_name(node)]:
+            heard({node: ControlError(f"no node can be called {node[:100]!r}") for node in wrong})
+            parts = {node: part for node, part in parts.items() if is_name(node)}
+        shared: dict[str, list[str]] = {}
         with self._lock:
-            good = [self._ask(*ask) for ask in asks if ask[0] not in wrong]
-        sent = iter(self._peer.ask_all(good, timeout))
-        return [_no_node(node) if node in wrong else next(sent) for node, _, _ in asks]
-
-    def _ask(self, node: str, op: str, body: Mapping[str, Any] | JsonText) -> Ask:
-        through = self._registry.through(node)
-        return Ask(topics.do(through or node), op, body, node if through else "")
+            for node in parts:
+                shared.setdefault(self._registry.through(node), []).append(node)
+        alone = shared.pop("", [])
+        asks = [Ask(topics.do(node), op, with_part(body, parts[node])) for node in alone]
+        for through, nodes in shared.items():
+            for some in _in_pieces(nodes):
+                ours = {node: parts[node] for node in some}
+                asks.append(Ask(topics.do(through), op, body, ours))
+        sent = iter(self._peer.ask_all(asks, timeout))
+        for node in alone:
+            next(sent).add_done_callback(partial(_tell_of_one, node, heard))
+        for ask, future in zip(asks[len(alone) :], sent, strict=True):
+            future.add_done_callback(partial(_tell_of_all, ask.nodes, heard))
 
     def forget(self, name: str) -> None:
         """Clears what the broker keeps of a node. One that is there announces itself again.
@@ -144,7 +173,14 @@ class ControlClient:
             self._on_change()
 
 
-def _no_node(name: str) -> Future[Body]:
-    failed: Future[Body] = Future()
-    failed.set_exception(ControlError(f"no node can be called {name[:100]!r}"))
-    return failed
+def _in_pieces(nodes: list[str]) -> Iterator[list[str]]:
+    return (nodes[begin : begin + MOST_NODES] for begin in range(0, len(nodes), MOST_NODES))
+
+
+def _tell_of_one(node: str, heard: Heard, sent: Future[Body]) -> None:
+    heard({node: sent.exception() or sent.result()})
+
+
+def _tell_of_all(nodes: Iterable[str], heard: Heard, sent: Future[Body]) -> None:
+    error = sent.exception()
+    heard(outcomes_of(sent.result(), nodes) if error is None else dict.fromkeys(nodes, error))

@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from fogline.control import topics
 from fogline.control.payload import (
     JsonText,
+    as_text,
     list_of,
     number_of,
     object_of,
@@ -26,23 +28,28 @@ from fogline.errors import DataError
 LONGEST_NAME = 200
 LONGEST_TEXT = 100_000
 MOST_JOINED_BYTES = 64 << 10
-"""Of requests or answers in one message."""
+"""Of answers in one message."""
 _TRUE, _NOTHING = JsonText("true"), JsonText("{}")
-REQUESTS, ANSWERS = "requests", "answers"
+ANSWERS = "answers"
+
+Part = Mapping[str, Any] | JsonText
+"""An object, or one that somebody has written already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Something to be done, not after `deadline`; the answer goes to the topic `answer`."""
+    """Something to be done, not after `deadline`; the answer goes to the topic `answer`. One for
+    several nodes that share a topic is answered by all of them together (`fogline.control.groups`).
+    """
 
     id: str
     op: str
-    body: Mapping[str, Any] | JsonText
+    body: Part
     deadline: float
     """Seconds since the epoch."""
     answer: str
-    node: str = ""
-    """For whom it is, where it goes through the topic of another node."""
+    nodes: Mapping[str, Part] = field(default_factory=dict)
+    """For whom it is, where nodes share a topic, and what each of them gets besides the body."""
 
     def __post_init__(self) -> None:
         if not self.id or not self.op:
@@ -52,45 +59,37 @@ class Request:
         if not topics.is_answers(self.answer):
             raise DataError(f"answers are not sent to {self.answer[:80]!r}")
 
-    @property
-    def content(self) -> dict[str, Any]:
-        """The body, whoever has made it."""
-        if isinstance(self.body, JsonText):
-            return read_object(self.body.encode())
-        return dict(self.body)
+    def content(self, node: str = "") -> dict[str, Any]:
+        """The body, with what is for that node besides; of a request that was decoded."""
+        return {**self.body, **self.nodes.get(node, {})}  # type: ignore[dict-item]
 
     def encode(self) -> bytes:
         """Raises `DataError` when the body is no JSON, or too large."""
-        told: dict[str, Any] = {
+        told: dict[str, str | float | JsonText] = {
             "id": self.id,
             "op": self.op,
             "deadline": self.deadline,
             "answer": self.answer,
+            "body": as_text(self.body),
         }
-        told |= {"node": self.node} if self.node else {}
-        if isinstance(self.body, JsonText):
-            return write_flat(told | {"body": self.body})
-        return write_object(told | {"body": dict(self.body)})
+        if self.nodes:
+            parts = [f"{_quoted(name)}:{as_text(part)}" for name, part in self.nodes.items()]
+            told["nodes"] = JsonText(f"{{{','.join(parts)}}}")
+        return write_flat(told)
 
     @classmethod
     def decode(cls, payload: bytes) -> Request:
-        return cls._of(read_object(payload))
-
-    @classmethod
-    def decode_all(cls, payload: bytes) -> list[Request]:
-        """Of a message with one request, or with several that were `joined`."""
         data = read_object(payload)
-        return [cls._of(_object(item)) for item in list_of(data, REQUESTS, [data])]
-
-    @classmethod
-    def _of(cls, data: dict[str, Any]) -> Request:
+        nodes = object_of(data, "nodes")
+        if not all(isinstance(part, dict) for part in nodes.values()):
+            raise DataError("what a request has for a node is a JSON object")
         return cls(
             id=text_of(data, "id", LONGEST_NAME),
             op=text_of(data, "op", LONGEST_NAME),
             body=object_of(data, "body"),
             deadline=number_of(data, "deadline"),
             answer=text_of(data, "answer", LONGEST_NAME),
-            node=text_of(data, "node", LONGEST_NAME, default=""),
+            nodes=nodes,
         )
 
 
@@ -143,8 +142,8 @@ class Answer:
         return cls(id, False, {}, error, text_of(data, "hint", LONGEST_TEXT, default=""))
 
 
-def joined(payloads: Iterable[bytes], kind: str = ANSWERS) -> list[bytes]:
-    """What is for one receiver in few messages: each costs more than what is in it."""
+def joined(payloads: Iterable[bytes]) -> list[bytes]:
+    """Answers to one asker in few messages: each costs more than what is in it."""
     groups: list[list[bytes]] = []
     room = 0
     for payload in payloads:
@@ -154,12 +153,12 @@ def joined(payloads: Iterable[bytes], kind: str = ANSWERS) -> list[bytes]:
         groups[-1].append(payload)
         room -= len(payload)
     return [
-        group[0] if len(group) == 1 else b'{"%s":[%s]}' % (kind.encode(), b",".join(group))
+        group[0] if len(group) == 1 else b'{"%s":[%s]}' % (ANSWERS.encode(), b",".join(group))
         for group in groups
     ]
 
 
 def _object(item: Any) -> dict[str, Any]:
     if not isinstance(item, dict):
-        raise DataError("a request or an answer is a JSON object")
+        raise DataError("an answer is a JSON object")
     return item

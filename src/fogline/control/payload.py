@@ -49,6 +49,21 @@ def write_object(content: dict[str, Any]) -> bytes:
     return _checked(payload)
 
 
+def as_text(value: Mapping[str, Any] | JsonText) -> JsonText:
+    """An object as JSON, whoever has made it. Raises `DataError` as `write_object` does."""
+    return value if isinstance(value, JsonText) else JsonText(write_object(dict(value)).decode())
+
+
+def with_part(
+    body: Mapping[str, Any] | JsonText, part: Mapping[str, Any] | JsonText
+) -> Mapping[str, Any] | JsonText:
+    """Both in one object; they have no name in common."""
+    if not isinstance(body, JsonText) and not isinstance(part, JsonText):
+        return {**body, **part}
+    inside = (as_text(value)[1:-1] for value in (body, part))
+    return JsonText(f"{{{','.join(filter(None, inside))}}}")
+
+
 def write_flat(content: Mapping[str, str | float | JsonText]) -> bytes:
     """The same for texts, finite numbers and what is written already: quicker for very many."""
     told = ",".join([f'"{name}":{_written(value)}' for name, value in content.items()])

@@ -14,7 +14,6 @@ from fogline.control import topics
 from fogline.control.calls import Ask, Body, Calls
 from fogline.control.connection import CLOSE_SECONDS, Connection, Hooks
 from fogline.control.worker import Operations, Worker
-from fogline.model.nodes import is_name
 
 
 def _always() -> bool:
@@ -48,6 +47,7 @@ class Peer:
         settle: Callable[[], None] | None = None,
     ) -> None:
         self._asked = dict(asked)
+        self._by_node = {topics.asked(topic): found for topic, found in asked.items()}
         self._answers = topics.answers(name)
         self._hooks = hooks
         own = Hooks(self._received, self._connected, hooks.turned)
@@ -106,5 +106,5 @@ class Peer:
 
     def _operations(self, asked: Asked, node: str) -> Operations | None:
         """Of whom a request is for: the topic's own, or a node that it names."""
-        found = self._asked.get(topics.do(node)) if is_name(node) else None if node else asked
+        found = self._by_node.get(node) if node else asked
         return found.operations if found is not None and found.listens() else None

@@ -27,6 +27,11 @@ def do(node: str) -> str:
     return f"{_NODES}/{_checked(node)}/do"
 
 
+def asked(topic: str) -> str:
+    """The node that is asked on this topic; empty for the coordinator's."""
+    return topic.removeprefix(f"{_NODES}/").rpartition("/")[0] if topic != COORDINATOR else ""
+
+
 def answers(client: str) -> str:
     return f"{_ANSWERS}/{_checked(client)}"
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from fogline.broker import BrokerError, Message
 from fogline.control.envelope import Answer, Request, joined
+from fogline.control.groups import answer_of
 from fogline.errors import DataError, FoglineError
 
 Operation = Callable[[dict[str, Any]], dict[str, Any]]
@@ -42,7 +43,8 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class _Task:
     request: Request
-    operations: Operations
+    asked: Mapping[str, Operations]
+    """What those can do who carry it out; without a name for one that names no nodes."""
 
     @property
     def key(self) -> _Key:
@@ -65,10 +67,7 @@ class Worker:
         """Messages that are no requests."""
         self._publish = publish
         self._settle = settle
-        self._waiting: queue.Queue[list[_Task] | None] = queue.Queue()
-        """Those that came together; they are carried out together too."""
-        self._taken = self._begun = 0
-        """How many tasks ever were; each number is changed by one thread only."""
+        self._waiting: queue.Queue[_Task | None] = queue.Queue()
         self._answers = Answers()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="control requests", daemon=True)
@@ -77,23 +76,20 @@ class Worker:
         self._thread.start()
 
     def take(self, payload: bytes, operations_of: Callable[[str], Operations | None]) -> None:
-        """Never waits. `operations_of` tells what the node can do that a request names, which may
-        be none; None: the request is left to others."""
+        """Never waits. `operations_of` tells what a node can do that a request names, or who is
+        asked by one that names none; None: that is left to others."""
         try:
-            requests = Request.decode_all(payload)
+            request = Request.decode(payload)
         except DataError:
             self.bad += 1
             return
-        found = ((request, operations_of(request.node)) for request in requests)
-        tasks = [_Task(request, known) for request, known in found if known is not None]
-        if tasks and self._taken - self._begun < MOST_WAITING:
-            self._taken += len(tasks)
-            self._waiting.put(tasks)
+        found = {name: operations_of(name) for name in request.nodes or ("",)}
+        asked = {name: known for name, known in found.items() if known is not None}
+        if not asked:
+            return
+        if self._waiting.qsize() < MOST_WAITING:
+            self._waiting.put(_Task(request, asked))
         else:
-            self._refuse(tasks)
-
-    def _refuse(self, tasks: Iterable[_Task]) -> None:
-        for request in (task.request for task in tasks):
             busy = Answer.failed(request.id, f"{MOST_WAITING} requests wait already", "try later")
             self._send(Message(request.answer, busy.encode()))
 
@@ -107,13 +103,12 @@ class Worker:
     def _run(self) -> None:
         while (first := self._waiting.get()) is not None and not self._stopping.is_set():
             tasks = self._with_those_behind(first)
-            self._begun += len(tasks)
             payloads = self._payloads(tasks)
             self._send(*_messages(tasks, payloads))
 
-    def _with_those_behind(self, first: list[_Task]) -> list[_Task]:
+    def _with_those_behind(self, first: _Task) -> list[_Task]:
         """What waits besides and can be settled with the first."""
-        tasks = list(first)
+        tasks = [first]
         while self._settle and len(tasks) < MOST_TOGETHER:
             try:
                 more = self._waiting.get_nowait()
@@ -122,7 +117,7 @@ class Worker:
             if more is None:
                 self._waiting.put(None)
                 break
-            tasks += more
+            tasks.append(more)
         return tasks
 
     def _payloads(self, tasks: Iterable[_Task]) -> dict[_Key, bytes]:
@@ -164,17 +159,24 @@ def _messages(tasks: Iterable[_Task], payloads: Mapping[_Key, bytes]) -> Iterabl
 
 
 def _carried_out(task: _Task) -> Answer:
-    request, operations = task.request, task.operations
+    request = task.request
     late = time.time() - request.deadline
     if late >= 0:
         text = f"{request.op!r} was not begun: its deadline passed {late:.1f} s ago"
         return Answer.failed(request.id, text, "is one of the clocks wrong?")
+    answers = {name: _answer(request, name, known) for name, known in task.asked.items()}
+    if not request.nodes:
+        return answers[""]
+    return answer_of(request.id, answers, request.nodes.keys() - answers.keys())
+
+
+def _answer(request: Request, node: str, operations: Operations) -> Answer:
     operation = operations.get(request.op)
     if operation is None:
         known = ", ".join(sorted(operations)) or "none"
         return Answer.failed(request.id, f"no operation {request.op!r}", f"there are: {known}")
     try:
-        body = operation(request.content)
+        body = operation(request.content(node))
         if not isinstance(body, dict):
             raise TypeError(f"{request.op!r} gave {type(body).__name__}, not an object")
         return Answer(request.id, body=body)

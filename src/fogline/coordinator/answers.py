@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice, takewhile
 
 from fogline.coordinator.state import (
     BELIEF_SECONDS,
@@ -17,6 +18,7 @@ from fogline.coordinator.state import (
     RETRY_LONGEST,
     Answer,
     Belief,
+    Beliefs,
     Command,
     Memory,
     Pause,
@@ -54,10 +56,16 @@ def forget_settled(
         seen = view.jobs.get(job) if view else None
         return version == refusal.version and (seen.version if seen else REMOVED) != version
 
-    beliefs = {k: v for k, v in memory.beliefs.items() if now - v.at < BELIEF_SECONDS}
+    beliefs = _without_old(memory.beliefs, now)
     refusals = {k: v for k, v in memory.refusals.items() if counts(*k, v)}
     pauses = {k: v for k, v in memory.pauses.items() if k in views and views[k].online}
     return replace(memory, beliefs=beliefs, refusals=refusals, pauses=pauses)
+
+
+def _without_old(beliefs: Beliefs, now: float) -> Beliefs:
+    """They are in the order in which they came: it does not matter how many are not old."""
+    old = sum(1 for _ in takewhile(lambda b: now - b.at >= BELIEF_SECONDS, beliefs.values()))
+    return dict(islice(beliefs.items(), old, None)) if old else beliefs
 
 
 class _Draft:
@@ -106,8 +114,10 @@ class _Draft:
 
     def _believe(self, command: Command, answer: Answer) -> None:
         for job, version in zip(command.jobs, command.versions, strict=True):
-            self._beliefs[command.node, job] = Belief(version, answer.at)
-            self._refusals.pop((command.node, job), None)
+            key = command.node, job
+            self._beliefs.pop(key, None)
+            self._beliefs[key] = Belief(version, answer.at)
+            self._refusals.pop(key, None)
 
     def _refuse(self, command: Command, answer: Answer) -> None:
         """Of several jobs in one command, each is tried alone next, at once."""

@@ -7,12 +7,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from fogline.control.groups import Outcome
 from fogline.coordinator.answers import absorb
+from fogline.coordinator.asks import grouped
 from fogline.coordinator.decide import decide
 from fogline.coordinator.news import News
 from fogline.coordinator.planner import Nodes, Planner
@@ -30,7 +31,6 @@ from fogline.coordinator.state import (
 )
 from fogline.coordinator.store import Entry, Store
 from fogline.errors import FoglineError
-from fogline.model.assignment_text import AssignmentTexts
 
 LOOK_SECONDS = 0.5
 REST_SHARE, LONGEST_REST = 9, 0.1
@@ -59,9 +59,9 @@ class Outstanding:
         with self._changed:
             self._open += commands
 
-    def answered(self) -> None:
+    def answered(self, commands: int = 1) -> None:
         with self._changed:
-            self._open -= 1
+            self._open -= commands
             if not self._open:
                 self._end()
 
@@ -213,28 +213,24 @@ class Loop:
         for body in _about(commands):
             self._note(self._clock(), "sent", body)
         self._asked.add(len(commands))
-        try:
-            texts = AssignmentTexts()
-            asks = [(command.node, command.op, command.body(texts)) for command in commands]
-            answers = self._control.send_all(asks, DEADLINE_SECONDS)
-        except Exception as error:
-            for command in commands:
-                self._heard(command, error)
-            return
-        for command, answer in zip(commands, answers, strict=True):
-            answer.add_done_callback(partial(self._answered, command))
+        for group in grouped(commands):
+            heard = partial(self._heard, group.commands)
+            try:
+                control, seconds = self._control, DEADLINE_SECONDS
+                control.send_each(group.op, group.body, group.parts, seconds, heard)
+            except Exception as error:
+                heard(dict.fromkeys(group.commands, error))
 
-    def _answered(self, command: Command, future: Future[dict[str, Any]]) -> None:
-        self._heard(command, _error_of(future))
-
-    def _heard(self, command: Command, error: BaseException | None) -> None:
-        outcome = DONE
-        if error is not None:
-            outcome = REFUSED if self._control.refused(error) else LOST
-        answer = Answer(command.id, command.node, self._clock(), outcome, str(error or ""))
-        self._answers.put((answer, command))
+    def _heard(self, commands: Mapping[str, Command], outcomes: Mapping[str, Outcome]) -> None:
+        now = self._clock()
+        for node, came in outcomes.items():
+            command, outcome, problem = commands[node], DONE, ""
+            if isinstance(came, BaseException):
+                outcome = REFUSED if self._control.refused(came) else LOST
+                problem = str(came)
+            self._answers.put((Answer(command.id, node, now, outcome, problem), command))
         self.wake()
-        self._asked.answered()
+        self._asked.answered(len(outcomes))
 
     def _note_states(self, states: Mapping[str, str], now: float) -> None:
         for name, state in states.items():
@@ -248,12 +244,6 @@ class Loop:
     def forget_everything(self) -> None:
         """As after a restart; answers that are still on their way will not be waited for."""
         self.memory = replace(Memory(self.memory.seed), next_id=self.memory.next_id)
-
-
-def _error_of(future: Future[dict[str, Any]]) -> BaseException | None:
-    if future.cancelled():
-        return TimeoutError("the request was given up")
-    return future.exception()
 
 
 def _about(commands: Iterable[Command]) -> Iterator[dict[str, Any]]:

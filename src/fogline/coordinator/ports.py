@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fogline.control.payload import JsonText
+from fogline.control.coordinator import Heard
+from fogline.control.envelope import Part
 from fogline.coordinator.packages import PackageLike
 from fogline.deploy.problems import Where
 from fogline.model.jobs import Job, Pipeline, Scalar
@@ -30,10 +31,11 @@ class Control(Protocol):
     def send(
         self, node: str, op: str, body: dict[str, Any], timeout: float
     ) -> Future[dict[str, Any]]: ...
-    def send_all(
-        self, asks: Sequence[tuple[str, str, dict[str, Any] | JsonText]], timeout: float
-    ) -> Sequence[Future[dict[str, Any]]]:
-        """Nodes, operations and bodies: like `send` for each of them, all at once."""
+    def send_each(
+        self, op: str, body: Part, parts: Mapping[str, Part], timeout: float, heard: Heard
+    ) -> None:
+        """Like `send` to each of these nodes, with the body and its own part, all at once. `heard`
+        is called by any thread, as often as it takes to tell of every node once."""
         ...
 
     def refused(self, error: BaseException) -> bool:

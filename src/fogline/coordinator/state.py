@@ -8,10 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any
 
-from fogline.control.payload import JsonText
-from fogline.model.assignment_text import AssignmentTexts
 from fogline.model.jobs import Assignment
 from fogline.model.nodes import NodeView
 
@@ -78,14 +75,6 @@ class Command:
     deadline: float
     assignments: tuple[Assignment, ...] = ()
 
-    def body(self, texts: AssignmentTexts) -> dict[str, Any] | JsonText:
-        if self.op == REMOVE:
-            return {"jobs": list(self.jobs)}
-        told = ",".join(map(texts.of, self.assignments))
-        if "NaN" in told or "Infinity" in told:  # words, or numbers that JSON does not have
-            return {"assignments": [assignment.as_json() for assignment in self.assignments]}
-        return JsonText(f'{{"assignments":[{told}]}}')
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -119,6 +108,10 @@ class Belief:
     at: float
 
 
+Beliefs = Mapping[tuple[str, str], Belief]
+"""By node and job; the newest last."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pause:
     """Failed attempts, when the next may be made, and why they failed."""
@@ -140,8 +133,7 @@ class Memory:
     """By node: one at a time."""
     pauses: Mapping[str, Pause] = field(default_factory=dict)
     """By node, after commands that were lost."""
-    beliefs: Mapping[tuple[str, str], Belief] = field(default_factory=dict)
-    """By node and job."""
+    beliefs: Beliefs = field(default_factory=dict)
     refusals: Mapping[tuple[str, str], Pause] = field(default_factory=dict)
     """By node and job."""
 

@@ -7,7 +7,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -17,9 +17,9 @@ from fogline.broker import Tls
 from fogline.broker.login import read_password, with_login
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions, ServerTls
 from fogline.control.connection import ControlOptions
-from fogline.control.coordinator import ControlClient
+from fogline.control.coordinator import ControlClient, Heard
+from fogline.control.envelope import Part
 from fogline.control.errors import ControlError, NoAnswerError
-from fogline.control.payload import JsonText
 from fogline.coordinator.compiling import DeployCompiler
 from fogline.coordinator.config import ControlConfig, CoordinatorConfig
 from fogline.coordinator.loop import Loop
@@ -59,10 +59,10 @@ class ControlLine:
     ) -> Future[dict[str, Any]]:
         return self._client.send(node, op, body, timeout)
 
-    def send_all(
-        self, asks: Sequence[tuple[str, str, dict[str, Any] | JsonText]], timeout: float
-    ) -> Sequence[Future[dict[str, Any]]]:
-        return self._client.send_all(asks, timeout)
+    def send_each(
+        self, op: str, body: Part, parts: Mapping[str, Part], timeout: float, heard: Heard
+    ) -> None:
+        self._client.send_each(op, body, parts, timeout, heard)
 
     def refused(self, error: BaseException) -> bool:
         """Too large to be sent counts as refused: several jobs are then tried one by one."""

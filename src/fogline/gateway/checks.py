@@ -50,7 +50,7 @@ def _read(item: Any) -> tuple[Assignment, list[str]]:
     except ValueError as error:
         raise DataError(f"this is no assignment: {error!r}") from error
     nameless, problems = _read_shared(shared)
-    assignment = replace(nameless, job=str(item["job"]))
+    assignment = nameless.named(str(item["job"]))
     return assignment, _wrong_name(assignment) + problems
 
 

@@ -149,13 +149,14 @@ class Gateway:
         """Ends these jobs, for good after `settle`; unknown names are no error. They take nothing
         more, and are forgotten when what they give of what was taken is forwarded."""
         with self._guard:
-            for name in names(jobs):
-                if name in self._jobs and name not in self._ending:
-                    job, _ = self._jobs[name]
-                    job.end()
-                    self._ending[name] = time.monotonic()
-                    self._ledger.put(self.config.gateway, job.told)
+            ending = [n for n in names(jobs) if n in self._jobs and n not in self._ending]
+            for name in ending:
+                self._jobs[name][0].end()
+                self._ending[name] = time.monotonic()
             self._end_what_is_done()
+            for name in ending:
+                if name in self._jobs:
+                    self._ledger.put(self.config.gateway, self._jobs[name][0].told)
             self._want()
             self.unsettled = True
 

@@ -54,17 +54,19 @@ class Told:
         return _TEXTS.version(self.assignment)
 
     def text(self) -> str:
-        """As JSON."""
-        more: dict[str, Any] = {} if self.until is None else {"until": self.until}
-        more |= {"counts": list(self.counts)} if self.counts else {}
-        more |= {"life": self.life, "begin": self.begin, "parameters": dict(self.parameters)}
-        return f'{{"assignment":{_TEXTS.of(self.assignment)},{_ENCODE(more)[1:]}'
+        """As JSON. Parameters are written when they are not those of the assignment any more."""
+        more = "" if self.until is None else f',"until":{self.until}'
+        more += f',"counts":{_ENCODE(list(self.counts))}' if self.counts else ""
+        if self.parameters is not self.assignment.parameters:
+            more += f',"parameters":{_ENCODE(dict(self.parameters))}'
+        told = f'"life":{_ENCODE(self.life)},"begin":{self.begin}{more}'
+        return f'{{"assignment":{_TEXTS.of(self.assignment)},{told}}}'
 
     @classmethod
     def from_json(cls, data: Any) -> Told:
         assignment = Assignment.from_json(data["assignment"])
         until = int(data["until"]) if "until" in data else None
-        parameters = dict(data["parameters"])
+        parameters = dict(data.get("parameters", assignment.parameters))
         counts = tuple(int(count) for count in data.get("counts", ()))
         return cls(assignment, str(data["life"]), int(data["begin"]), parameters, until, counts)
 

@@ -5,11 +5,14 @@ The jobs of one operation, on however many gateways, differ in their names only.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from fogline.errors import DataError
 from fogline.model.jobs import Assignment, canonical, digest_of
 
 MOST_KNOWN = 256
+_ENCODE = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 class AssignmentTexts:
@@ -33,6 +36,26 @@ class AssignmentTexts:
 
     def version(self, assignment: Assignment) -> str:
         return digest_of(self.of(assignment))
+
+
+def nameless_text(assignment: Assignment) -> str:
+    """Its JSON without the job's name. Raises `DataError` for numbers that JSON does not have."""
+    told = assignment.as_json()
+    del told["job"]
+    try:
+        return _ENCODE(told)
+    except ValueError as error:
+        raise DataError(f"job {assignment.job}: {error}") from error
+
+
+def named(assignments: Any, jobs: Any) -> Any:
+    """Assignments that were told without names, with those of their jobs; all of them as JSON. What
+    is not of that form is left as it is."""
+    if not isinstance(assignments, list) or not isinstance(jobs, list):
+        return assignments
+    if len(assignments) != len(jobs) or not all(isinstance(item, dict) for item in assignments):
+        raise DataError(f"there are {len(assignments)} assignments and {len(jobs)} names of jobs")
+    return [{**item, "job": job} for item, job in zip(assignments, jobs, strict=True)]
 
 
 def shared_parts(assignment: Assignment) -> tuple[object, ...]:

@@ -179,6 +179,11 @@ class Assignment:
     signed: Mapping[str, str] = field(default_factory=dict)
     """The topics it reads of insights that others sign, and the key that reading them needs."""
 
+    def named(self, job: str) -> Assignment:
+        """The same for another job; for very many this is quicker than `replace`."""
+        told = (self.pipeline, self.work, self.reads, self.routes, self.parameters, self.input)
+        return Assignment(job, *told, self.running, self.made, self.muted, self.signed)
+
     @property
     def outlet(self) -> str:
         """Under whose name its results are told."""

@@ -130,12 +130,20 @@ class Observed:
     def from_json(cls, data: Any) -> Observed:
         if not isinstance(data, dict) or not isinstance(data.get("job"), str):
             raise DataError("this does not describe a job")
-        fields = cls.__dataclass_fields__
-        known = {key: value for key, value in data.items() if key in fields}
-        known["runs"] = tuple(str(run) for run in known.get("runs", ()))
-        known.setdefault("version", "")
-        known.setdefault("state", "starting")
-        return cls(**known)
+        told = data.get
+        return cls(
+            data["job"],
+            told("version", ""),
+            told("state", "starting"),
+            told("problem", ""),
+            tuple(map(str, told("runs", ()))),
+            told("records_in", 0),
+            told("records_out", 0),
+            told("bad", 0),
+            told("late", 0),
+            told("lag_bytes", 0),
+            told("more", {}),
+        )
 
 
 @dataclass(frozen=True, slots=True)
