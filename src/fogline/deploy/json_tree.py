@@ -96,9 +96,10 @@ class _Reader:
         names may be long."""
         while word := _WORD.match(self._text, self._place):
             self._count()
-            at = self.spot(word.start(1) - 1)
+            line, column = at = self.spot(word.start(1) - 1)
             self._place = word.end()
-            self._put(parent, Word(word[1], at, starts=(Spot(at.line, at.column + 1),)))
+            parent.items.append(Word(word[1], at, False, (Spot(line, column + 1),)))
+            parent.size += 1
 
     def _go_on(self, stack: list[_Open]) -> Value | None:
         """Behind a value: a comma, or the end of what it is in."""

@@ -38,7 +38,7 @@ class Places:
         return None
 
     def named(self, word: Word) -> Node | None:
-        node = self._topology.node(word.text)
+        node = self._topology.nodes.get(word.text)
         if node is None:
             message = f"there is no node {shortened(word.text)!r}"
             names = self._topology.nodes
@@ -88,7 +88,7 @@ class Places:
         return None
 
     def usable(self, topic: Word, reading: bool) -> bool:
-        wrong = wrong_topic(topic.text, wildcards=reading)
+        wrong = wrong_topic(topic.text, reading)
         if wrong:
             self._problems.add("TOPIC", f"topic {shortened(topic.text)!r} {wrong}", topic.at)
         return wrong is None
