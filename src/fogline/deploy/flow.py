@@ -24,6 +24,13 @@ def key_of(place: Place) -> Key:
     return place.topic, place.node or place.broker
 
 
+def keys_of(places: tuple[Place, ...]) -> tuple[Key, ...]:
+    """Each once; most jobs have one place."""
+    if len(places) == 1:
+        return (key_of(places[0]),)
+    return tuple(dict.fromkeys(map(key_of, places)))
+
+
 @dataclass(frozen=True, slots=True)
 class Flow:
     """The graph of some jobs; `readers` and `writers` by topic and place."""
@@ -43,7 +50,7 @@ class Flow:
         written: dict[str, tuple[Key, ...]] = {}
         for job in jobs:
             name = job.name
-            for key in dict.fromkeys(map(key_of, job.reads)):
+            for key in keys_of(job.reads):
                 readers[key].append(name)
             written[name] = keys = all_written(job)
             for key in keys:
@@ -52,7 +59,8 @@ class Flow:
 
     def read_by(self, key: Key) -> list[str]:
         """The jobs that read what is written there."""
-        return [name for pattern in self.meets.get(key, ()) for name in self.readers[pattern]]
+        patterns = self.meets.get(key)
+        return [name for pattern in patterns for name in self.readers[pattern]] if patterns else []
 
     @property
     def fed(self) -> frozenset[Key]:
@@ -86,10 +94,10 @@ def same_jobs(these: Sequence[Job], those: Sequence[Job]) -> bool:
 
 def all_written(job: Job) -> tuple[Key, ...]:
     """What a job writes: where it is told to, and what a query names itself."""
-    keys = dict.fromkeys(map(key_of, job.writes))
-    if isinstance(job.work, Query):
-        keys |= dict.fromkeys((topic, job.node) for topic in own_topics(job))
-    return tuple(keys)
+    keys = keys_of(job.writes)
+    if not isinstance(job.work, Query):
+        return keys
+    return tuple(dict.fromkeys((*keys, *((topic, job.node) for topic in own_topics(job)))))
 
 
 def find_cycle(flow: Flow, starts: Iterable[str] | None = None) -> tuple[str, ...]:

@@ -70,8 +70,8 @@ class Places:
             return self.at_broker(topic, written.broker, home)
         if home is None:
             return None
-        default = self._topology.reads_at if reading else self._topology.writes_at
-        return Place(topic, default(home))
+        at_home = self._topology.reads_at(home) if reading else self._topology.writes_at(home)
+        return Place(topic, at_home)
 
     def at_broker(self, topic: str, word: Word, home: Node | None) -> Place | None:
         names = self._topology.at_broker(word.text)
