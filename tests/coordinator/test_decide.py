@@ -34,6 +34,13 @@ ORDER = Order.of({"down": ["up"], "up": []})
 outcomes = st.sampled_from([DONE, REFUSED, LOST])
 
 
+def test_the_order_of_jobs_that_feed_nobody_is_their_names() -> None:
+    order = Order.of({"down": ["up"], "up": [], "alone": frozenset()})
+    assert (order.upstream, order.downstream) == ({"down": {"up"}}, {"up": {"down"}})
+    assert order.ours == {"down", "up", "alone"}
+    assert Order.of({"a": ()}, {"b"}).ours == {"a", "b"}
+
+
 def want(**nodes: str) -> dict[str, Wanted]:
     return {job: Wanted.of(node, Assignment(job, "p", Steps(()))) for job, node in nodes.items()}
 

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
+from fogline.coordinator import kept
 from fogline.coordinator import store as store_module
+from fogline.coordinator import stored as stored_module
 from fogline.coordinator.errors import StoreError
 from fogline.coordinator.rows import JobRows
 from fogline.coordinator.store import Alias, Entry, Store
@@ -53,6 +55,37 @@ def test_replacing_counts_revisions_and_remembers_who_went(store_url: str) -> No
     assert not store.delete("p", 5.0)
     assert store.pipelines() == ()
     store.close()
+
+
+def test_of_very_many_that_went_the_oldest_are_forgotten(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (kept, stored_module):
+        monkeypatch.setattr(module, "MOST_PAST", 5)
+    store = Store(store_url)
+    for number, prefix in enumerate(("a", "b", "c")):
+        store.put(chain("p", 2, prefix=prefix), "yaml", prefix, 2.0 * number)
+        store.delete("p", 2.0 * number + 1, {f"{prefix}-1": {f"{prefix}-0"}})
+    assert len(store.past()) == 5
+    assert set(store.past()) > {"b-0", "b-1", "c-0", "c-1"}
+    assert store.past()["c-1"] == {"c-0"}
+    store.close()
+    again = Store(store_url)
+    assert len(again.past()) == 5
+    assert set(again.past()) > {"b-0", "b-1", "c-0", "c-1"}
+    again.close()
+
+
+def test_names_are_values_whatever_signs_they_have(store_url: str) -> None:
+    jobs = tuple(replace(job, name=f"{job.name} %s ? :x '\"") for job in chain("p", 2).jobs)
+    store = Store(store_url)
+    store.put(Pipeline("p", jobs), "yaml", "one", 1.0)
+    store.put(Pipeline("p", jobs[:1]), "yaml", "two", 2.0)
+    store.close()
+    again = Store(store_url)
+    assert [stored.pipeline.jobs for stored in again.pipelines()] == [jobs[:1]]
+    assert again.past() == {jobs[1].name: frozenset()}
+    again.close()
 
 
 def test_a_job_of_another_pipeline_is_refused_and_nothing_changes(store_url: str) -> None:

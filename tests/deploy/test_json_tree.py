@@ -8,7 +8,7 @@ import pytest
 
 from fogline.deploy.json_tree import read_json
 from fogline.deploy.problems import Lines, Problems
-from fogline.deploy.tree import Items, Spot, Word, plain_data
+from fogline.deploy.tree import Items, Spot, Table, Word, plain_data
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,14 @@ def test_every_name_knows_its_place() -> None:
     assert isinstance(tree, Items)
     words = [item for item in tree.items if isinstance(item, Word)]
     assert [word.at for word in words] == [Spot(1, 2), Spot(1, 7), Spot(2, 3)]
-    assert [word.inside(1, 1) for word in words] == [Spot(1, 3), Spot(1, 8), Spot(2, 4)]
+
+
+def test_a_text_knows_where_it_begins() -> None:
+    tree = read_json('{"query": "x = y"}', Problems(Lines()))
+    assert isinstance(tree, Table)
+    word = tree.fields["query"]
+    assert isinstance(word, Word)
+    assert (word.at, word.inside(1, 5)) == (Spot(1, 11), Spot(1, 16))
 
 
 @pytest.mark.parametrize("text", ['["a",]', '["a", ', '["a" "b"]', '["a", "b"', '["a",, "b"]'])

@@ -236,3 +236,14 @@ def test_the_parts_of_a_pipeline_survive_json() -> None:
     assert again == made
     for _, assignment in assignments([made], CLOUD).values():
         assert Assignment.from_json(assignment.as_json()) == assignment
+
+
+def test_names_of_nodes_alone_with_commas_and_as_numbers() -> None:
+    text = (
+        '{"Operation": {"OP-ID": "r", "source": "x", "task": {"Type": "deploy", "binary": "b"}},\n'
+        ' "Placement": {"r": ["PI-1", " PI-2 ,VM-1", "", 7, "PI-1"]}}'
+    )
+    jobs = read_deployment_plan(text).jobs
+    assert [job.name.text for job in jobs] == ["r@PI-1", "r@PI-2", "r@VM-1", "r@7"]
+    assert all(job.site is not None and not job.site.plain for job in jobs)
+    assert [job.name.at.column for job in jobs] == [52, 30, 30, 49]

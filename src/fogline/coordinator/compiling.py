@@ -12,10 +12,11 @@ from fogline.coordinator.ports import INSIGHTS, PLAN, UPDATE, Action, Compiled, 
 from fogline.deploy.assign import Wholes
 from fogline.deploy.composition import read_composition
 from fogline.deploy.deployment_plan import read_deployment_plan
+from fogline.deploy.flow import Flows
 from fogline.deploy.insights import deploy_query
 from fogline.deploy.problems import Where
 from fogline.deploy.resolve import DEFAULT_NAME, Package, resolve
-from fogline.deploy.topology import Topology
+from fogline.deploy.topology import Topologies, Topology
 from fogline.deploy.whole import check_whole
 from fogline.deploy.written import DEPLOY, Composition
 from fogline.errors import DataError
@@ -31,17 +32,18 @@ class DeployCompiler:
 
     def __init__(self, wholes: Wholes | None = None) -> None:
         self._wholes = wholes or Wholes()
+        self._topologies = Topologies()
 
     def compile(self, name: str, text: str, format: str, world: World) -> Compiled:
         if format == INSIGHTS:
-            topology = Topology.of(world.views.values())
+            topology = self._topology(world)
             return Compiled(deploy_query(text, name, topology, _check_steps, world.before))
         read = read_deployment_plan if format == PLAN else read_composition
         # The address names the pipeline; a name in the text is for people.
         composition = replace(read(text), name="")
-        compiled = _resolved(composition, name, world)
+        compiled = self._resolved(composition, name, world)
         partial = any(job.action != DEPLOY for job in composition.jobs)
-        brief = [job for job in composition.jobs if job.is_brief]
+        brief = [job for job in composition.jobs if job.is_brief] if partial else []
         actions = tuple(
             Action(job.action, job.name.text, job.parameters if job.action == UPDATE else {})
             for job in brief
@@ -54,7 +56,7 @@ class DeployCompiler:
         text = json.dumps({"jobs": [description]}, indent=1, ensure_ascii=False)
         composition = read_composition(text)
         named = (job.name.text for job in composition.jobs if is_name(job.name.text))
-        return _resolved(composition, next(named, DEFAULT_NAME), world)
+        return self._resolved(composition, next(named, DEFAULT_NAME), world)
 
     def check_job(self, job: Job, world: World) -> None:
         reason: str | None = None
@@ -71,11 +73,19 @@ class DeployCompiler:
     def check_whole(
         self, new: Pipeline, others: Iterable[Pipeline], world: World, where: Where
     ) -> None:
-        topology = Topology.of(world.views.values())
+        topology = self._topology(world)
         check_whole(new, others, topology, _check_gateway, where, self._wholes)
 
+    def _resolved(self, composition: Composition, name: str, world: World) -> Compiled:
+        return _resolved(composition, name, world, self._topology(world), self._wholes.flows)
 
-def _resolved(composition: Composition, name: str, world: World) -> Compiled:
+    def _topology(self, world: World) -> Topology:
+        return self._topologies.of(world.views.values())
+
+
+def _resolved(
+    composition: Composition, name: str, world: World, topology: Topology, flows: Flows
+) -> Compiled:
     code = {
         alias: Package(package.sha256, package.file)
         for alias in composition.code_files
@@ -90,7 +100,6 @@ def _resolved(composition: Composition, name: str, world: World) -> Compiled:
             code[job.code_file] = Package(stored.work.package, stored.work.file)
         if stored is not None and isinstance(stored.work, Query) and job.query_file:
             files[job.query_file] = stored.work.text
-    topology = Topology.of(world.views.values())
     functions = UserFunctions(settings.load().functions)
     found = resolve(
         composition,
@@ -102,6 +111,7 @@ def _resolved(composition: Composition, name: str, world: World) -> Compiled:
         files=files,
         functions=functions.check,
         check_steps=_check_steps,
+        flows=flows,
     )
     return Compiled(found.pipeline, found.notes, where=composition.where)
 

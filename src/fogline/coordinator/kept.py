@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from fogline.coordinator.stored import MOST_PAST, Stored
 
@@ -16,7 +17,7 @@ class Kept:
     """Frozen: a change makes another one, so who has one sees all of it as it was."""
 
     pipelines: Mapping[str, Stored] = field(default_factory=dict)
-    past: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    past: dict[str, frozenset[str]] = field(default_factory=dict)
     """Jobs that were ours once, with those that were upstream of them; the oldest first."""
 
     def put(self, stored: Stored, upstream: Upstream) -> Kept:
@@ -35,9 +36,13 @@ class Kept:
         """The past when of this pipeline's jobs only those `there` are left."""
         before = self.pipelines.get(pipeline)
         jobs = before.pipeline.jobs if before else ()
-        gone = {job.name: frozenset(upstream.get(job.name, ())) for job in jobs}
-        past = dict(self.past)
-        for name in there | gone.keys():
+        past = self.past.copy()
+        for name in there:
             past.pop(name, None)
-        past |= {name: found for name, found in gone.items() if name not in there}
-        return dict(list(past.items())[-MOST_PAST:]) if len(past) > MOST_PAST else past
+        for job in jobs:
+            if job.name not in there:
+                past.pop(job.name, None)
+                past[job.name] = frozenset(upstream.get(job.name, ()))
+        for name in list(islice(past, max(len(past) - MOST_PAST, 0))):
+            del past[name]
+        return past

@@ -13,7 +13,7 @@ from fogline.coordinator.state import Order, Wanted
 from fogline.coordinator.store import Store
 from fogline.coordinator.stored import Stored
 from fogline.deploy.assign import Wholes
-from fogline.deploy.topology import Topology
+from fogline.deploy.topology import Topologies
 from fogline.model.assignment_text import AssignmentTexts
 from fogline.model.jobs import Assignment, Job
 from fogline.model.nodes import GONE, Node, NodeView
@@ -79,6 +79,7 @@ class Planner:
         self._store = store
         self._nodes = nodes
         self._wholes = wholes or Wholes()
+        self._topologies = Topologies()
         self._lock = threading.Lock()
         self._plan = Plan()
         self._made_of: object = None
@@ -102,7 +103,7 @@ class Planner:
         stored = self._store.pipelines()
         pipelines = [item.pipeline for item in stored]
         jobs = {job.name: (p.name, job) for p in pipelines for job in p.jobs}
-        whole = self._wholes.of(pipelines, Topology.of(views.values()))
+        whole = self._wholes.of(pipelines, self._topologies.of(views.values()))
         texts = AssignmentTexts()
         return Plan(
             {item.name: item for item in stored},
@@ -111,7 +112,7 @@ class Planner:
                 job: self._wanted(jobs[job][1], *told, texts)
                 for job, told in whole.assignments.items()
             },
-            Order.of({**self._store.past(), **upstream_of(whole.flow)}),
+            Order.of(self._store.past() | upstream_of(whole.flow)),
         )
 
     def _wanted(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
+
+from sqlalchemy import Connection, Table
 
 from fogline.coordinator.errors import StoreError
 from fogline.errors import DataError
@@ -38,6 +40,20 @@ def unpacked(body: bytes) -> str:
         raise StoreError(f"a text in the store is damaged: {error}") from error
 
 
+Row = tuple[str | float | None, ...]
+
+
+def insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Rows with a value for every column, in the table's order. Texts and numbers go to the driver
+    as they are: to have them looked at one by one takes longer than writing them."""
+    mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
+    marks = ", ".join([mark] * len(table.columns))
+    columns = ", ".join(column.name for column in table.columns)
+    if rows:
+        statement = f"INSERT INTO {table.name} ({columns}) VALUES ({marks})"
+        connection.exec_driver_sql(statement, list(rows))
+
+
 class JobRows:
     """Rows of a pipeline's jobs: what jobs have in common is written once. For as long as the jobs
     are there."""
@@ -46,22 +62,18 @@ class JobRows:
         self._pipeline = pipeline
         self._known: dict[Any, tuple[str, str | None]] = {}
 
-    def row(self, job: Job, place: int) -> tuple[dict[str, Any], str | None]:
-        """The row, and the query text that belongs to it."""
+    def row(self, job: Job, place: int) -> tuple[Row, str | None]:
+        """The row, in the order of `schema.jobs`, and the query text that belongs to it."""
         parts = id(job.work), id(job.parameters), id(job.input)
         key = (*parts, job.publish, job.running, job.muted)
         known = self._known.get(key)
         if known is None:
             self._known[key] = known = _shared(job)
         shared, text = known
-        places = f"{_told('reads', job.reads)}{_told('writes', job.writes)}"
-        return {
-            "name": job.name,
-            "pipeline": self._pipeline,
-            "place": place,
-            "body": f'{{"node":{_quoted(job.node)}{places},{shared[1:]}',
-            "text": None if text is None else digest_of(text),
-        }, text
+        reads, writes = _told("reads", job.reads), _told("writes", job.writes)
+        body = f'{{"node":{_quoted(job.node)}{reads}{writes},{shared[1:]}'
+        digest = None if text is None else digest_of(text)
+        return (job.name, self._pipeline, place, body, digest), text
 
 
 def _shared(job: Job) -> tuple[str, str | None]:
@@ -74,9 +86,8 @@ def _shared(job: Job) -> tuple[str, str | None]:
     return compact(_without(rest, _DEFAULTS)), text
 
 
-def _told(name: str, places: Iterable[Place]) -> str:
-    told = ",".join([_place(place) for place in places])
-    return f',"{name}":[{told}]' if told else ""
+def _told(name: str, places: tuple[Place, ...]) -> str:
+    return f',"{name}":[{",".join(map(_place, places))}]' if places else ""
 
 
 def _place(place: Place) -> str:

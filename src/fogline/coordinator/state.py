@@ -6,7 +6,7 @@ All of it is frozen. `Memory` may be thrown away at any moment: nothing but time
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field
 
 from fogline.model.jobs import Assignment
@@ -50,16 +50,18 @@ class Order:
     """Every name this coordinator gave a job once: only these are ever removed."""
 
     @classmethod
-    def of(cls, upstream: Mapping[str, Iterable[str]], ours: Iterable[str] = ()) -> Order:
+    def of(cls, upstream: Mapping[str, Collection[str]], ours: Set[str] = frozenset()) -> Order:
+        """Of thousands of jobs of before hardly one has another upstream: the others are names
+        only, and these stay where they are, in `upstream`."""
+        fed = {job: frozenset(writers) for job, writers in upstream.items() if writers}
         downstream: dict[str, set[str]] = {}
-        for reader, writers in upstream.items():
+        for reader, writers in fed.items():
             for writer in writers:
                 downstream.setdefault(writer, set()).add(reader)
-        frozen = {job: frozenset(writers) for job, writers in upstream.items()}
         return cls(
-            frozen,
+            fed,
             {job: frozenset(readers) for job, readers in downstream.items()},
-            frozen.keys() | frozenset(ours) if ours else frozen.keys(),
+            upstream.keys() | ours if ours else upstream.keys(),
         )
 
 

@@ -108,7 +108,7 @@ class Store:
         self._settle()
         return True
 
-    def past(self) -> Mapping[str, frozenset[str]]:
+    def past(self) -> dict[str, frozenset[str]]:
         """Jobs that were ours once, with the jobs that were upstream of them."""
         return self._known().past
 

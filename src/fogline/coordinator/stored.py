@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, bindparam, delete, func, or_, select
 
 from fogline.coordinator import schema
-from fogline.coordinator.rows import JobRows, compact, digest_of, job_of, packed, unpacked
+from fogline.coordinator.rows import JobRows, compact, digest_of, insert, job_of, packed, unpacked
 from fogline.model.jobs import Job, Pipeline
 
 MOST_PAST = 20_000
@@ -102,15 +102,17 @@ def retire(
 ) -> None:
     """Remembers jobs that went; of very many the oldest are forgotten."""
     past = schema.past
-    rows = [
-        {"name": name, "upstream": compact(sorted(upstream.get(name, ()))), "at": at}
-        for name in names
-    ]
+    rows = [(name, _told(upstream.get(name, ())), at) for name in names]
     if rows:
-        connection.execute(past.insert(), rows)
-        if (connection.execute(select(func.count()).select_from(past)).scalar() or 0) > MOST_PAST:
-            keep = select(past.c.name).order_by(past.c.at.desc()).limit(MOST_PAST)
-            connection.execute(delete(past).where(past.c.name.not_in(keep)))
+        insert(connection, past, rows)
+        known = connection.execute(select(func.count()).select_from(past)).scalar() or 0
+        if known > MOST_PAST:
+            oldest = select(past.c.name).order_by(past.c.at).limit(known - MOST_PAST)
+            connection.execute(delete(past).where(past.c.name.in_(oldest)))
+
+
+def _told(upstream: Iterable[str]) -> str:
+    return compact(sorted(upstream)) if upstream else "[]"
 
 
 def _take_out(connection: Connection, names: Iterable[str]) -> None:
@@ -130,7 +132,7 @@ def _put_in(connection: Connection, stored: Stored, kept: Container[str]) -> Non
     texts[digest_of(stored.text)] = stored.text
     _write_texts(connection, texts)
     if pairs:
-        connection.execute(schema.jobs.insert(), [row for row, _ in pairs])
+        insert(connection, schema.jobs, [row for row, _ in pairs])
         there = select(schema.jobs.c.name).where(schema.jobs.c.pipeline == stored.name)
         connection.execute(delete(schema.past).where(schema.past.c.name.in_(there)))
 

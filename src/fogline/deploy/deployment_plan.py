@@ -68,7 +68,7 @@ class _Wiring:
         parameters, given = self._parameters(operation), self._input(operation)
         main = operation.argument(MAIN_CLASS)
         entry = entry_word(main, True, self.problems) if main else None
-        unread = operation.unread or len(self.problems) > before
+        unread = frozenset({UNKNOWN} if operation.unread or len(self.problems) > before else ())
         for node in operation.nodes:
             yield WrittenJob(
                 name=Word(f"{operation.id.text}@{node.text}", node.at),
@@ -82,7 +82,7 @@ class _Wiring:
                 running=operation.action != STOP_JOB,
                 action=operation.action,
                 spots={"": operation.id.at, "site": node.at},
-                unread=frozenset({UNKNOWN} if unread else ()),
+                unread=unread,
             )
 
     def _parameters(self, operation: Operation) -> dict[str, Scalar]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fogline.model.jobs import Job, Pipeline, Place, Query, Steps, Work
 
@@ -21,8 +21,7 @@ KINDS = (
 _SIGNS = {ADDED: "+", REMOVED: "-", MOVED: ">", UNCHANGED: "="}
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """What happens to one job. `kinds` has several when several things happen to it."""
 
     job: str
@@ -142,19 +141,24 @@ class _Alike:
 def _kinds(old: Job, new: Job, alike: _Alike) -> Iterator[str]:
     if old.node != new.node:
         yield MOVED
-    computed = alike.works(old.work, new.work) and dict(old.input) == dict(new.input)
+    computed = alike.works(old.work, new.work) and old.input == new.input
     if not computed or not _same(old, old.reads, new, new.reads):
         yield CHANGED
     if not alike(old.parameters, new.parameters):
         yield UPDATED
     if old.publish != new.publish or not _same(old, old.writes, new, new.writes):
         yield REDIRECTED
-    if set(new.muted) - set(old.muted):
-        yield MUTED
-    if set(old.muted) - set(new.muted):
-        yield UNMUTED
+    if old.muted != new.muted:
+        yield from _muting(set(old.muted), set(new.muted))
     if old.running != new.running:
         yield STARTED if new.running else STOPPED
+
+
+def _muting(old: set[str], new: set[str]) -> Iterator[str]:
+    if new - old:
+        yield MUTED
+    if old - new:
+        yield UNMUTED
 
 
 def _alike(old: object, new: object) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 from fogline.deploy.flow import Flow, Key
 from fogline.deploy.topics import TopicTree, is_filter
@@ -17,8 +18,7 @@ _OWN_TOPICS = ("metrics/", "insights/", "bad/", "late/")
 """What every site writes by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """A topic that nobody writes where it is read. Without `wrong` it is only worth a note."""
 
     topic: str
@@ -65,6 +65,8 @@ class _Inputs:
             self._trees[place].add(topic, True)
 
     def has(self, key: Key) -> bool:
+        if not self._trees:
+            return False
         topic, place = key
         trees = (self._trees[where] for where in (place, _ANYWHERE) if where in self._trees)
         return any(found for tree in trees for found in tree.meeting(topic))
@@ -74,20 +76,26 @@ class _Elsewhere:
     """Topics written at other places, by jobs that do not just pass on what has the same name."""
 
     def __init__(self, flow: Flow) -> None:
-        self._places: dict[str, list[str]] = defaultdict(list)
-        reading: dict[str, set[str]] = defaultdict(set)
-        for (topic, _), names in flow.readers.items():
-            for name in names:
-                reading[name].add(topic)
-        for (topic, place), names in flow.writers.items():
-            if any(topic not in reading[name] for name in names):
-                self._places[topic].append(place)
+        self._flow = flow
+        self._written = {topic for topic, _ in flow.writers}
 
     def of(self, key: Key) -> str:
         topic, place = key
-        if is_filter(topic):
+        if topic not in self._written or is_filter(topic):
             return ""
         return " and ".join(sorted({at for at in self._places.get(topic, ()) if at != place})[:3])
+
+    @cached_property
+    def _places(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        reading: dict[str, set[str]] = defaultdict(set)
+        for (topic, _), names in self._flow.readers.items():
+            for name in names:
+                reading[name].add(topic)
+        for (topic, place), names in self._flow.writers.items():
+            if any(topic not in reading[name] for name in names):
+                found[topic].append(place)
+        return found
 
 
 class _Similar:

@@ -8,12 +8,13 @@ wrote down.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 
 from fogline.deploy.query_topics import own_topics
 from fogline.deploy.topics import TopicTree, is_filter
-from fogline.model.jobs import Job, Place
+from fogline.model.jobs import Job, Place, Query
 
 Key = tuple[str, str]
 """A topic or filter, and the node or broker where it is."""
@@ -21,6 +22,13 @@ Key = tuple[str, str]
 
 def key_of(place: Place) -> Key:
     return place.topic, place.node or place.broker
+
+
+def keys_of(places: tuple[Place, ...]) -> tuple[Key, ...]:
+    """Each once; most jobs have one place."""
+    if len(places) == 1:
+        return (key_of(places[0]),)
+    return tuple(dict.fromkeys(map(key_of, places)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +49,18 @@ class Flow:
         writers: dict[Key, list[str]] = defaultdict(list)
         written: dict[str, tuple[Key, ...]] = {}
         for job in jobs:
-            for key in dict.fromkeys(map(key_of, job.reads)):
-                readers[key].append(job.name)
-            written[job.name] = tuple(dict.fromkeys(all_written(job)))
-            for key in written[job.name]:
-                writers[key].append(job.name)
+            name = job.name
+            for key in keys_of(job.reads):
+                readers[key].append(name)
+            written[name] = keys = all_written(job)
+            for key in keys:
+                writers[key].append(name)
         return cls(_frozen(readers), _frozen(writers), _meeting(readers, writers), written)
 
-    def read_by(self, key: Key) -> Iterator[str]:
+    def read_by(self, key: Key) -> list[str]:
         """The jobs that read what is written there."""
-        for pattern in self.meets.get(key, ()):
-            yield from self.readers[pattern]
+        patterns = self.meets.get(key)
+        return [name for pattern in patterns for name in self.readers[pattern]] if patterns else []
 
     @property
     def fed(self) -> frozenset[Key]:
@@ -64,11 +73,31 @@ class Flow:
             yield from self.meets.get(key, ())
 
 
-def all_written(job: Job) -> Iterator[Key]:
+class Flows:
+    """The graph that was made last is remembered: of a pipeline that is alone, what is checked
+    first is what is assigned afterwards. For several threads."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Sequence[Job], Flow] | None = None
+
+    def of(self, jobs: tuple[Job, ...]) -> Flow:
+        last = self._last
+        if last is None or not same_jobs(jobs, last[0]):
+            self._last = last = (jobs, Flow.of(jobs))
+        return last[1]
+
+
+def same_jobs(these: Sequence[Job], those: Sequence[Job]) -> bool:
+    """Whether they are the very same objects, in the same order."""
+    return len(these) == len(those) and all(map(is_, these, those))
+
+
+def all_written(job: Job) -> tuple[Key, ...]:
     """What a job writes: where it is told to, and what a query names itself."""
-    yield from map(key_of, job.writes)
-    for topic in own_topics(job):
-        yield topic, job.node
+    keys = keys_of(job.writes)
+    if not isinstance(job.work, Query):
+        return keys
+    return tuple(dict.fromkeys((*keys, *((topic, job.node) for topic in own_topics(job)))))
 
 
 def find_cycle(flow: Flow, starts: Iterable[str] | None = None) -> tuple[str, ...]:
@@ -135,8 +164,12 @@ def _meeting(readers: Mapping[Key, object], writers: Iterable[Key]) -> dict[Key,
     found: dict[Key, tuple[Key, ...]] = {}
     for key in writers:
         topic, where = key
-        same = plain[where].meeting(topic) if is_filter(topic) else (key,) * (key in readers)
-        found[key] = (*same, *(wild[where].meeting(topic) if where in wild else ()))
+        if is_filter(topic):
+            found[key] = tuple(plain[where].meeting(topic))
+        else:
+            found[key] = (key,) if key in readers else ()
+        if where in wild:
+            found[key] += tuple(wild[where].meeting(topic))
     return found
 
 

@@ -93,12 +93,12 @@ class _Reader:
 
     def _words(self, parent: _Open) -> None:
         """All but the last of a list's first items, as far as they are plain texts: a list of
-        names may be long."""
+        names may be long. Nothing in a name is ever pointed at."""
         while word := _WORD.match(self._text, self._place):
             self._count()
-            at = self.spot(word.start(1) - 1)
+            parent.items.append(Word(word[1], self.spot(word.start(1) - 1)))
+            parent.size += 1
             self._place = word.end()
-            self._put(parent, Word(word[1], at, starts=(Spot(at.line, at.column + 1),)))
 
     def _go_on(self, stack: list[_Open]) -> Value | None:
         """Behind a value: a comma, or the end of what it is in."""

@@ -251,11 +251,18 @@ class PlanDocument:
         found: list[Word] = []
         for item in _each(value) if value is not None else ():
             if isinstance(item, Word):
-                parts = (part.strip() for part in item.text.split(","))
-                found += (Word(part, item.at) for part in parts if part)
+                found += _parts(item)
             else:
                 self._problems.add("TYPE", f"a name is wanted, not {kind_of(item)}", item.at)
         return tuple(found)
+
+
+def _parts(word: Word) -> Iterable[Word]:
+    """What commas part, without blanks around it; mostly that is the word itself."""
+    parts = [part.strip() for part in word.text.split(",")]
+    if parts == [word.text] and word.text and not word.plain:
+        return (word,)
+    return (Word(part, word.at) for part in parts if part)
 
 
 def _joined(name: str) -> str:

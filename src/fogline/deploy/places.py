@@ -38,7 +38,7 @@ class Places:
         return None
 
     def named(self, word: Word) -> Node | None:
-        node = self._topology.node(word.text)
+        node = self._topology.nodes.get(word.text)
         if node is None:
             message = f"there is no node {shortened(word.text)!r}"
             names = self._topology.nodes
@@ -70,8 +70,8 @@ class Places:
             return self.at_broker(topic, written.broker, home)
         if home is None:
             return None
-        default = self._topology.reads_at if reading else self._topology.writes_at
-        return Place(topic, default(home))
+        at_home = self._topology.reads_at(home) if reading else self._topology.writes_at(home)
+        return Place(topic, at_home)
 
     def at_broker(self, topic: str, word: Word, home: Node | None) -> Place | None:
         names = self._topology.at_broker(word.text)
@@ -88,7 +88,7 @@ class Places:
         return None
 
     def usable(self, topic: Word, reading: bool) -> bool:
-        wrong = wrong_topic(topic.text, wildcards=reading)
+        wrong = wrong_topic(topic.text, reading)
         if wrong:
             self._problems.add("TOPIC", f"topic {shortened(topic.text)!r} {wrong}", topic.at)
         return wrong is None

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fogline.deploy.flow import Key, key_of, told_cycle
+from fogline.deploy.flow import Flows, Key, key_of, told_cycle
 from fogline.deploy.places import Places
 from fogline.deploy.problems import Problems
 from fogline.deploy.query_topics import redirected, stream_topics
@@ -65,15 +65,19 @@ def resolve(
     files: Mapping[str, str] | None = None,
     functions: FunctionLoader = refuse_functions,
     check_steps: StepsCheck = any_steps,
+    flows: Flows | None = None,
 ) -> Resolved:
     """The pipeline a composition describes; raises PipelineError with everything wrong in it.
 
     `code` has packages by path as it is written, `files` the texts of .ins files by their name,
     `existing` the pipeline of every job that is known; `name` is for a composition without one.
+    `flows` may be shared with who asks for the graph of the same jobs afterwards.
     """
     problems = composition.problems.copy()
     known = Known(code, check, files or {}, functions, check_steps)
-    resolver = _Resolver(composition, topology, known, problems, composition.name or name)
+    together = Together(composition, flows or Flows())
+    named = composition.name or name
+    resolver = _Resolver(composition, topology, known, problems, together, named)
     pipeline = resolver.pipeline(existing)
     problems.raise_if_any()
     return Resolved(pipeline, tuple(dict.fromkeys(resolver.notes)), tuple(resolver.actions))
@@ -86,6 +90,7 @@ class _Resolver:
         topology: Topology,
         known: Known,
         problems: Problems,
+        together: Together,
         name: str,
     ) -> None:
         self.notes: list[str] = []
@@ -96,7 +101,7 @@ class _Resolver:
         self._name = name
         self._places = Places(topology, composition.brokers, problems)
         self._works = Works(known, problems)
-        self._together = Together(composition)
+        self._together = together
         self._spots: dict[str, Spot] = {}
         self._read_spots: dict[Key, Spot] = {}
 
@@ -210,12 +215,16 @@ class _Resolver:
         self, written: tuple[WrittenPlace, ...], node: Node | None, reading: bool
     ) -> tuple[Place, ...] | None:
         """All of them, or None when one is wrong."""
-        found = [(place, self._places.place(place, node, reading)) for place in written]
-        for place, known in found if reading else ():
+        found: list[Place] = []
+        for place in written:
+            known = self._places.place(place, node, reading)
             if known is not None:
-                self._read_spots.setdefault(key_of(known), place.topic.at)
-        places = [known for _, known in found if known is not None]
-        return tuple(dict.fromkeys(places)) if len(places) == len(found) else None
+                found.append(known)
+                if reading:
+                    self._read_spots.setdefault(key_of(known), place.topic.at)
+        if len(found) < len(written):
+            return None
+        return tuple(dict.fromkeys(found)) if len(found) > 1 else tuple(found)
 
     def _note(self, written: WrittenJob, node: Node, work: Work, writes: tuple[Place, ...]) -> None:
         name = written.name.text

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from fogline.deploy.feeds import Finding, unfed
-from fogline.deploy.flow import Flow, Key, find_cycle
+from fogline.deploy.flow import Flow, Flows, Key, find_cycle
 from fogline.deploy.topics import TopicTree, wrong_topic
 from fogline.deploy.works import Computed
 from fogline.deploy.written import UNKNOWN, Composition, WrittenJob, WrittenPlace
@@ -23,7 +23,8 @@ _NOTHING = Steps(())
 class Together:
     """`add` every job, then look at `cycle` and at what is `unfed`."""
 
-    def __init__(self, composition: Composition) -> None:
+    def __init__(self, composition: Composition, flows: Flows) -> None:
+        self._flows = flows
         self._jobs: list[Job] = []
         self._anything = composition.unread
         """Nobody knows what else is written."""
@@ -66,13 +67,15 @@ class Together:
     @cached_property
     def _flow(self) -> Flow:
         """To be asked for when all jobs are there."""
-        return Flow.of(self._jobs)
+        return self._flows.of(tuple(self._jobs))
 
     def cycle(self) -> tuple[str, ...]:
         return find_cycle(self._flow)
 
     def unfed(self, nodes: Mapping[str, object], inputs: list[Key] | None) -> Iterator[Finding]:
         """What is read but written by nobody, for certain."""
+        if self._anything:
+            return
         for finding in unfed(self._flow, nodes, inputs):
-            if not self._anything and not any(self._doubtful.meeting(finding.topic)):
+            if not self._doubtful or not any(self._doubtful.meeting(finding.topic)):
                 yield finding

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
+from typing import ClassVar, NamedTuple
 
 from fogline.model.jobs import Scalar
 
@@ -22,8 +23,7 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+
 _FIXED: dict[str, Scalar | None] = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Spot:
+class Spot(NamedTuple):
     """A place in a text; both numbers start at 1."""
 
     line: int
@@ -43,7 +43,7 @@ class Word:
     """Written without quotes: it may mean a number, true, false or nothing."""
     starts: tuple[Spot, ...] = field(default=(), compare=False, repr=False)
     """Where each line of the text begins in the document, when that is known."""
-    size: int = field(default=1, compare=False, repr=False)
+    size: ClassVar[int] = 1
 
     @property
     def value(self) -> Scalar | None:

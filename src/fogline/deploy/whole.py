@@ -48,8 +48,10 @@ def _taken(new: Pipeline, others: Iterable[Pipeline], where: Where) -> Iterator[
 def _circles(
     new: Pipeline, pipelines: list[Pipeline], flow: Flow, where: Where
 ) -> Iterator[Problem]:
-    homes = {job.name: pipeline.name for pipeline in pipelines for job in pipeline.jobs}
     cycle = find_cycle(flow, [job.name for job in new.jobs])
+    if not cycle:
+        return
+    homes = {job.name: pipeline.name for pipeline in pipelines for job in pipeline.jobs}
     ours = [name for name in cycle if homes[name] == new.name]
     if ours:
         others = dict.fromkeys(homes[name] for name in cycle if homes[name] != new.name)
@@ -70,14 +72,15 @@ def _refused(
     if not any(job.node in gateways for pipeline in pipelines for job in pipeline.jobs):
         return
     before = assignments(pipelines[1:], topology)
-    known: dict[object, str | None] = {}
+    known: dict[object, str] = {}
     for name, (node, assignment) in told.items():
         if node not in gateways or before.get(name) == (node, assignment):
             continue
         key = is_name(name), shared_parts(assignment)
-        if key not in known:
-            known[key] = check(assignment)
-        if reason := known[key]:
+        reason = known.get(key)
+        if reason is None:
+            reason = known[key] = check(assignment) or ""
+        if reason:
             chained = any(route.mode == LOG for route in assignment.routes)
             hint = "one job cannot feed another on its gateway: join them" if chained else ""
             yield where.problem("GATEWAY", f"{name} at {node}: {reason}", name, hint)

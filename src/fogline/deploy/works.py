@@ -133,11 +133,10 @@ class Works:
 
     def _gateway_binary(self, job: WrittenJob, binary: Word) -> Computed | None:
         key = binary.text, id(job.parameters), id(job.input)
-        if key not in self._binaries:
-            if (made := self._recipe(job, binary)) is None:
-                return None
+        made = self._binaries.get(key)
+        if made is None and (made := self._recipe(job, binary)) is not None:
             self._binaries[key] = made
-        return self._binaries[key]
+        return made
 
     def _recipe(self, job: WrittenJob, binary: Word) -> Computed | None:
         found = recipe(binary.text, job.parameters)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fogline.deploy.problems import Lines, Problems, Where
 from fogline.deploy.tree import START, Spot, Word, shortened
@@ -40,11 +40,17 @@ class WrittenPlace:
     """A gateway named as the site stands for the site it forwards to."""
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenJob:
-    """One job as it is written; what it computes is in one of entry, query, steps and binary."""
+class WrittenJob(NamedTuple):
+    """One job as it is written; what it computes is in one of entry, query, steps and binary.
+
+    A tuple, because an operation may be placed on very many nodes: these are made quickly.
+    """
 
     name: Word
+    parameters: Mapping[str, Scalar]
+    input: Mapping[str, str]
+    spots: Mapping[str, Spot]
+    """The place of each field, and of the job itself under its empty name."""
     site: Word | None = None
     address: Word | None = None
     entry: Word | None = None
@@ -58,13 +64,9 @@ class WrittenJob:
     """Of a deployment plan: steps, a query or code, depending on the node it is placed on."""
     reads: tuple[WrittenPlace, ...] = ()
     writes: tuple[WrittenPlace, ...] = ()
-    parameters: Mapping[str, Scalar] = field(default_factory=dict)
-    input: Mapping[str, str] = field(default_factory=dict)
     publish: bool = False
     running: bool = True
     action: str = DEPLOY
-    spots: Mapping[str, Spot] = field(default_factory=dict, compare=False, repr=False)
-    """The place of each field, and of the job itself under its empty name."""
     unread: frozenset[str] = frozenset()
     """What could not be read: names of fields, or UNKNOWN when it has one that nobody knows."""
 
