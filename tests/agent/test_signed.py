@@ -22,6 +22,7 @@ from fogline.settings import Settings
 from tests.agent.kit import AgentProcess
 from tests.agent.rooms import publish, reading
 from tests.broker.subscriber import Subscriber, login
+from tests.live_folders import contents
 from tests.waiting import wait_for
 
 STREAM = (
@@ -234,7 +235,7 @@ def test_a_signed_insight_of_a_live_site(tmp_path: Path) -> None:
             holder.close()
             other.close()
         _check_store(agent)
-        everything = b"".join(f.read_bytes() for f in tmp_path.rglob("*.log"))
+        everything = b"".join(contents(tmp_path, ".log"))
         assert b"fogline-site:" not in everything
     finally:
         agent.end()

@@ -16,6 +16,7 @@ from fogline.free_ports import free_port
 from tests.agent import kill_matrix
 from tests.agent.kit import AgentProcess
 from tests.agent.rooms import QUERY, publish, reading, results
+from tests.live_folders import contents
 from tests.waiting import wait_for
 
 
@@ -32,8 +33,7 @@ def test_an_existing_broker_with_a_password(tmp_path: Path) -> None:
             agent.wait_healthy()
             publish(agent, "rooms/a", reading("a", 1, 0), login=["-u", "fog", "-P", "s3cret line"])
             wait_for(lambda: results(agent, "now", "a"), 60, "value")
-            everything = [f.read_bytes() for f in tmp_path.rglob("*") if f.is_file()]
-            kept = [text for text in everything if b"s3cret line" in text]
+            kept = [text for text in contents(tmp_path) if b"s3cret line" in text]
             assert len(kept) == 1, "only the password file holds the password"
             assert "s3cret" not in json.dumps(agent.status())
         finally:

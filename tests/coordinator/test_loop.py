@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fogline.coordinator import loop as module
+from fogline.coordinator import service
 from fogline.coordinator.loop import Outstanding
 from fogline.coordinator.state import Look
 from fogline.model.nodes import ONLINE
@@ -107,6 +108,28 @@ def test_what_comes_while_it_rests_is_taken_together(tmp_path: Path) -> None:
     finally:
         rig.end()
     assert sum(isinstance(event, Look) for event in rig.events) < 10
+
+
+def test_nodes_are_told_before_a_change_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "_TELL_SECONDS", SECONDS)
+    rig = deployed(tmp_path, 1).begin()
+    try:
+        wait_for(lambda: rig.control.jobs_at("north"))
+        for limit in range(2, 6):
+            rig.service.put_pipeline("p", composition(1, limit=limit), "yaml")
+            assert len(rig.control.sent) == limit
+        rig.service.delete_pipeline("p")
+        assert rig.control.sent[-1][1] == "remove"
+    finally:
+        rig.end()
+
+
+def test_who_is_in_a_hurry_does_not_wait_for_a_loop_that_does_not_run(tmp_path: Path) -> None:
+    rig = deployed(tmp_path, 1)
+    rig.loop.hurry(1e9)
+    rig.end()
 
 
 def test_the_log_is_written_now_and_then_and_at_the_end(

@@ -107,6 +107,9 @@ class Loop:
         self.memory = Memory(seed)
         self.news = News()
         """Of what nodes tell and answer."""
+        self._rounds = self._told_round = 0
+        """How many have begun, and the last in which the nodes were told all there was."""
+        self._told = threading.Condition()
         self.failures = 0
         self.problem = ""
         self._answers: queue.SimpleQueue[tuple[Answer, Command]] = queue.SimpleQueue()
@@ -126,10 +129,15 @@ class Loop:
         if not self._woken.is_set():
             self._woken.set()
 
-    def hurry(self) -> None:
-        """Somebody wants something else: look at once."""
+    def hurry(self, seconds: float = 0.0) -> None:
+        """Somebody wants something else: look at once. Waits up to so long until the nodes are
+        told of it: that goes before whatever else there is to do."""
+        wanted = self._rounds + 1
         self._woken.set()
         self._asked.hurry()
+        if seconds and self.alive:
+            with self._told:
+                self._told.wait_for(lambda: self._told_round >= wanted, seconds)
 
     def stop(self) -> None:
         self._ended.set()
@@ -144,6 +152,7 @@ class Loop:
 
     def round(self) -> None:
         """One turn: answers in, commands out."""
+        self._rounds += 1
         self._take_answers()
         now = self._clock()
         heard = self._control.views()
@@ -154,6 +163,9 @@ class Loop:
         self._record(Look(plan.wanted, views, plan.order, now))
         commands, self.memory = decide(plan.wanted, views, plan.order, self.memory, now)
         self._send(commands)
+        with self._told:
+            self._told_round = self._rounds
+            self._told.notify_all()
         if time.monotonic() - self._logged >= LOG_SECONDS:
             self._write_log()
 

@@ -40,6 +40,8 @@ T = TypeVar("T")
 LOGS_SECONDS = 10.0
 _GATHER_SECONDS = 0.002
 """Nodes tell one after the other: so much later there are more of them to count at once."""
+_TELL_SECONDS = 0.05
+"""How long a change waits for the nodes to be told of it before it is answered."""
 SINGLE = "job"
 """The format of a job that was posted alone."""
 
@@ -371,7 +373,7 @@ class Service:
 
     def _note(self, at: float, kind: str, body: dict[str, Any]) -> None:
         self._parts.planner.changed()
-        self._parts.loop.hurry()
+        self._parts.loop.hurry(_TELL_SECONDS)
         self._parts.store.log([Entry(at, kind, body)])
 
 
