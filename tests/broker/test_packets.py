@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.broker import Message
-from fogline.broker.packets import MalformedError, PacketReader, message_packet
+from fogline.broker.packets import (
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    MalformedError,
+    PacketReader,
+    Takers,
+    message_packet,
+    request_packet,
+)
 
 PING = b"\xd0\0"
 
@@ -21,8 +31,11 @@ def length(count: int) -> bytes:
             return out
 
 
-def unwanted(what: object, number: int) -> None:
+def unwanted(what: object, number: object) -> None:
     raise AssertionError(f"{what} was not sent")
+
+
+NOTHING = Takers(unwanted, unwanted, unwanted)
 
 
 def encode(message: Message, number: int, modern: bool, properties: bytes = b"") -> bytes:
@@ -62,7 +75,9 @@ def test_any_cut_gives_the_same(
         size = cuts.pop() if cuts else len(stream)
         reader.feed(stream[:size])
         stream = stream[size:]
-        while other := reader.read(lambda message, number: got.append((message, number)), unwanted):
+        while other := reader.read(
+            replace(NOTHING, message=lambda message, number: got.append((message, number)))
+        ):
             assert other == PING
             others += 1
     assert got == [(m, 7 + i if m.qos else 0) for i, m in enumerate(sent)]
@@ -73,7 +88,7 @@ def test_a_large_message_says_what_is_missing() -> None:
     reader = PacketReader(True)
     packet = encode(Message("x", b"y" * 1_000_000), 1, True)
     reader.feed(packet[:100])
-    assert reader.read(unwanted, unwanted) == b""
+    assert reader.read(NOTHING) == b""
     assert reader.missing == len(packet) - 100
 
 
@@ -86,20 +101,22 @@ def test_a_large_message_says_what_is_missing() -> None:
         b"\x32\x00",
         b"\x40\x01\x05",
         b"\x40\x00",
+        b"\x90\x01\x05",
+        b"\xb0\x00",
     ],
 )
 def test_what_is_not_mqtt(data: bytes) -> None:
     reader = PacketReader(False)
     reader.feed(data)
     with pytest.raises(MalformedError):
-        reader.read(unwanted, unwanted)
+        reader.read(NOTHING)
 
 
 def test_a_qos_2_message_is_left_to_the_library() -> None:
     reader = PacketReader(False)
     packet = encode(Message("x", b"1", qos=2), 1, False)
     reader.feed(packet)
-    assert reader.read(unwanted, unwanted) == packet
+    assert reader.read(NOTHING) == packet
 
 
 @given(messages, st.integers(1, 65535), st.booleans(), st.booleans())
@@ -130,5 +147,39 @@ def test_confirmations_are_read(data: bytes, modern: bool, reason: int) -> None:
     reader = PacketReader(modern)
     reader.feed(data + PING)
     got: list[tuple[int, int]] = []
-    assert reader.read(unwanted, lambda number, code: got.append((number, code))) == PING
+    takers = replace(NOTHING, confirmation=lambda number, code: got.append((number, code)))
+    assert reader.read(takers) == PING
     assert got == [(258, reason)]
+
+
+@pytest.mark.parametrize(
+    ("data", "modern", "reasons"),
+    [
+        (b"\x90\x05\x01\x02\x00\x01\x80", False, b"\x00\x01\x80"),
+        (b"\x90\x05\x01\x02\x00\x01\x87", True, b"\x01\x87"),
+        (b"\x90\x08\x01\x02\x04abcd\x01", True, b"\x01"),
+        (b"\xb0\x02\x01\x02", False, b""),
+        (b"\xb0\x05\x01\x02\x00\x00\x11", True, b"\x00\x11"),
+    ],
+)
+def test_answers_to_requests_are_read(data: bytes, modern: bool, reasons: bytes) -> None:
+    reader = PacketReader(modern)
+    reader.feed(data + PING)
+    got: list[tuple[int, bytes]] = []
+    takers = replace(NOTHING, answer=lambda number, codes: got.append((number, codes)))
+    assert reader.read(takers) == PING
+    assert got == [(258, reasons)]
+
+
+def test_requests_for_subscriptions() -> None:
+    filters = [("a/+", b"\x11"), ("ü", b"\x00")]
+    assert request_packet(SUBSCRIBE, filters, 258, True) == (
+        b"\x82\x0e\x01\x02\x00\x00\x03a/+\x11\x00\x02\xc3\xbc\x00"
+    )
+    without = [(pattern, b"") for pattern, _ in filters]
+    assert request_packet(UNSUBSCRIBE, without, 1, False) == (
+        b"\xa2\x0b\x00\x01\x00\x03a/+\x00\x02\xc3\xbc"
+    )
+    long = "x" * 65_000
+    packet = request_packet(SUBSCRIBE, [(long, b"\0")], 1, True)
+    assert packet[1:4] == length(65_000 + 6)

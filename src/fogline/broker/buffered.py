@@ -15,7 +15,7 @@ from collections import deque
 import paho.mqtt.client as paho
 from paho.mqtt.enums import MQTTProtocolVersion
 
-from fogline.broker.packets import Confirm, MalformedError, PacketReader, Take
+from fogline.broker.packets import MalformedError, PacketReader, Takers
 
 CHUNK = 1 << 16
 WRITE_AHEAD = 1 << 20
@@ -26,8 +26,8 @@ _LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 class BufferedSocket:
     """What is sent leaves with `flush`. What came in is read by `fill` and `next_packet`.
 
-    The library's own reading (`recv`) sees one packet at a time, whole, and neither messages nor
-    confirmations of those with QoS 1.
+    The library's own reading (`recv`) sees one packet at a time, whole, and none of those that the
+    reader hands on.
     """
 
     def __init__(self, inner: socket.socket, modern: bool) -> None:
@@ -57,11 +57,10 @@ class BufferedSocket:
         self._ended = not data
         self._reader.feed(data)
 
-    def next_packet(self, take: Take, confirm: Confirm) -> bool:
-        """Gives messages to `take` and confirmations to `confirm`; whether there is a packet, or an
-        end, for the library now."""
+    def next_packet(self, takers: Takers) -> bool:
+        """Hands on what is not the library's; whether there is a packet, or an end, for it now."""
         try:
-            self._shown = self._reader.read(take, confirm)
+            self._shown = self._reader.read(takers)
         except MalformedError as error:
             self.error = OSError(str(error))
         return bool(self._shown or self.broken)

@@ -49,14 +49,17 @@ def of_reason(url: BrokerUrl, reason: ReasonCode) -> BrokerError:
     return kind(f"the broker at {url} refuses: {reason}", hint)
 
 
-def of_message(url: BrokerUrl, code: int) -> BrokerError | None:
-    """What the broker's answer to a message of QoS 1 means, if it is a no."""
+def of_code(
+    url: BrokerUrl, code: int, packet: int = PacketTypes.PUBACK, what: str = "a message"
+) -> BrokerError | None:
+    """What the broker's answer to a message of QoS 1 means, or that of another packet, if it is
+    a no."""
     if code < LEAST_FAILURE:
         return None
     try:
-        return of_reason(url, ReasonCode(PacketTypes.PUBACK, identifier=code))
+        return of_reason(url, ReasonCode(packet, identifier=code))
     except KeyError:  # one that MQTT does not know
-        return BrokerRefusedError(f"the broker at {url} refuses a message: reason {code}")
+        return BrokerRefusedError(f"the broker at {url} refuses {what}: reason {code}")
 
 
 def of_loss(

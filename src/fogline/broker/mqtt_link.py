@@ -1,9 +1,9 @@
 """The network thread of an MQTT connection: connects, moves packets, reconnects.
 
-Messages of QoS 0 and 1 are written, confirmed and sent again here; all else is the library's. Only
-this thread touches it. It takes from the queues what other threads left there, so packets and
-acknowledgements go out in bulk and order is kept over reconnects; and it stops reading while the
-inbox is full, so memory stays bounded whatever the broker sends.
+Messages of QoS 0 and 1 are written, confirmed and sent again here, and subscriptions asked for; all
+else is the library's. Only this thread touches it. It takes from the queues what other threads left
+there, so packets and acknowledgements go out in bulk and order is kept over reconnects; and it
+stops reading while the inbox is full, so memory stays bounded whatever the broker sends.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 from paho.mqtt.client import ConnectFlags, DisconnectFlags, MQTTMessage
 from paho.mqtt.enums import MQTTErrorCode
+from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
-from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from fogline.broker import failures
 from fogline.broker.backoff import Backoff
@@ -27,7 +27,16 @@ from fogline.broker.interface import Message
 from fogline.broker.mqtt_client import make_client
 from fogline.broker.mqtt_queues import Queues
 from fogline.broker.options import Options
-from fogline.broker.packets import PUBACK, message_packet
+from fogline.broker.packets import (
+    PUBACK,
+    RETAINED_ONCE,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    Takers,
+    message_packet,
+    request_packet,
+)
+from fogline.broker.requests import Request
 from fogline.model.broker_url import BrokerUrl
 
 PINGREQ = b"\xc0\0"
@@ -61,7 +70,7 @@ class Link:
         self._client.on_disconnect = self._on_disconnect
         self._client.on_message = self._on_message
         self._client.on_publish = self._on_publish
-        self._client.on_subscribe = self._client.on_unsubscribe = self._on_answer
+        self._takers = Takers(queues.inbox.add, self._confirm, self._answer)
         self._stopping = threading.Event()
         self._connected_at = 0.0
         self._refusal: BrokerError | None = None
@@ -125,7 +134,7 @@ class Link:
         if pending or (reading and connection.fileno() in ready):
             self._read(connection)
         if self.connected:
-            self._send_requests()
+            self._send_requests(connection)
             self._send_acknowledgements(connection)
             self._send_again(connection)
             self._send_messages(connection)
@@ -138,8 +147,7 @@ class Link:
 
     def _read(self, connection: BufferedSocket) -> None:
         connection.fill()
-        take = self._queues.inbox.add
-        while self._client.socket() is not None and connection.next_packet(take, self._confirm):
+        while self._client.socket() is not None and connection.next_packet(self._takers):
             self._client.loop_read()
         self._queues.inbox.announce()
 
@@ -197,22 +205,19 @@ class Link:
             pass
         return number
 
-    def _send_requests(self) -> None:
+    def _send_requests(self, connection: BufferedSocket) -> None:
         subscriptions = self._queues.subscriptions
         for requests in subscriptions.take_unsent():
-            if requests[0].qos is None:
-                _, number = self._client.unsubscribe([request.pattern for request in requests])
-            else:
-                _, number = self._subscribe([(r.pattern, r.qos or 0) for r in requests])
-            subscriptions.sent(number or 0, requests)
+            head = UNSUBSCRIBE if requests[0].qos is None else SUBSCRIBE
+            filters = [(request.pattern, self._filter_options(request)) for request in requests]
+            number = self._free_number()
+            connection.send(request_packet(head, filters, number, self._modern))
+            subscriptions.sent(number, requests)
 
-    def _subscribe(self, wanted: list[tuple[str, int]]) -> tuple[MQTTErrorCode, int | None]:
-        if not self._retained_once:
-            return self._client.subscribe(wanted)
-        new = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
-        return self._client.subscribe(
-            [(pattern, SubscribeOptions(qos, retainHandling=new)) for pattern, qos in wanted]
-        )
+    def _filter_options(self, request: Request) -> bytes:
+        if request.qos is None:
+            return b""
+        return bytes([request.qos | (RETAINED_ONCE if self._retained_once else 0)])
 
     def _say_goodbye(self, connection: BufferedSocket) -> None:
         if self.connected:
@@ -267,13 +272,9 @@ class Link:
         self._queues.outbox.confirm(mid, refused)
 
     def _confirm(self, number: int, code: int) -> None:
-        self._queues.outbox.confirm(number, failures.of_message(self._url, code) if code else None)
+        self._queues.outbox.confirm(number, failures.of_code(self._url, code) if code else None)
 
-    def _on_answer(
-        self, client: Any, data: Any, mid: int, reasons: list[ReasonCode], more: Any
-    ) -> None:
-        errors = [
-            failures.of_reason(self._url, reason) if reason.is_failure else None
-            for reason in reasons
-        ]
-        self._queues.subscriptions.answer(mid, errors)
+    def _answer(self, number: int, reasons: bytes) -> None:
+        packet, what = PacketTypes.SUBACK, "a subscription"
+        errors = [failures.of_code(self._url, code, packet, what) for code in reasons]
+        self._queues.subscriptions.answer(number, errors)
