@@ -1,10 +1,11 @@
 """Operators on many gateways: installed, updated, uninstalled, as the gateways tell it.
 
-The operator is an operation of a deployment plan, placed on all gateways. These are in two
-processes, and those of one share its connections. One coordinator and one broker, which stands for
-the site's and is set up like one: no Spark takes part. All of it twice: with gateways on this very
-machine, where a message takes no time and what is measured is what everyone computes, and with a
-network between them and the coordinator.
+The operator is an operation of a deployment plan, placed on so many of the gateways. All of these
+are there from the beginning, and every round goes through all numbers: a machine that is slow for a
+while is slow for each of them. They are in two processes, and those of one share its connections.
+One coordinator and one broker, which stands for the site's and is set up like one: no Spark takes
+part. All of it twice: with gateways on this very machine, where a message takes no time and what is
+measured is what everyone computes, and with a network between them and the coordinator.
 """
 
 from __future__ import annotations
@@ -53,16 +54,22 @@ def measure(settings: Settings) -> dict[str, Any]:
     found: dict[str, Any] = {"runs": ROUNDS * settings.runs, "round_trip_ms": ROUND_TRIP_MS}
     rows: list[dict[str, Any]] = []
     for where, round_trip_ms in ((HERE, 0.0), (AWAY, ROUND_TRIP_MS)):
-        own: list[dict[str, Any]] = []
-        for number in sorted(settings.gateways):
-            tell(f"gateways: starting {number}, {where}")
-            with started(number, round_trip_ms) as trial:
-                trial.all_of_it()
-                for run in range(ROUNDS * settings.runs):
-                    own += [{"where": where, "run": run, **row} for row in trial.all_of_it()]
+        tell(f"gateways: starting {max(settings.gateways)}, {where}")
+        with started(max(settings.gateways), round_trip_ms) as trial:
+            own = _rounds(trial, sorted(settings.gateways), ROUNDS * settings.runs)
         found[where] = summary(own)
-        rows += own
+        rows += [{"where": where, **row} for row in own]
     return found | {"rows": rows}
+
+
+def _rounds(trial: _Trial, numbers: list[int], rounds: int) -> list[dict[str, Any]]:
+    """Every other one backwards; the first is there to warm up."""
+    found: list[dict[str, Any]] = []
+    for run in range(rounds + 1):
+        for number in numbers if run % 2 else reversed(numbers):
+            rows = trial.all_of_it(number)
+            found += [{"run": run, **row} for row in rows if run]
+    return found
 
 
 @contextmanager
@@ -109,26 +116,34 @@ def _gateways(folder: Path, number: int, broker: str, control_port: int) -> list
 
 
 class _Trial:
-    """So many gateways; rounds of install, update, uninstall."""
+    """Rounds of install, update, uninstall, on some of the gateways or on all of them."""
 
-    def __init__(self, client: CoordinatorClient, number: int, broker: str) -> None:
-        self._client, self._number, self._broker = client, number, broker
+    def __init__(self, client: CoordinatorClient, most: int, broker: str) -> None:
+        self._client, self._most, self._broker = client, most, broker
+        self._all: list[str] = []
         self._names: list[str] = []
+        """Those of this round."""
         self._round = 0
+
+    @property
+    def _number(self) -> int:
+        return len(self._names)
 
     def wait_online(self, processes: Iterable[Process]) -> None:
         def online() -> bool:
             for process in processes:
                 if not process.running:
                     raise RuntimeError(f"the gateways have ended: {process.said()}")
-            nodes = [node for node in self._client.nodes() if node["state"] == "online"]
-            self._names = [node["name"] for node in nodes]
-            return len(nodes) >= self._number
+            names = [n["name"] for n in self._client.nodes() if n["state"] == "online"]
+            # Any number of the first ones are in both processes alike.
+            self._all = sorted(names, key=lambda name: name.rpartition("-")[::-1])
+            return len(names) >= self._most
 
-        until(online, LIMIT_SECONDS, f"{self._number} gateways")
+        until(online, LIMIT_SECONDS, f"{self._most} gateways")
 
-    def all_of_it(self) -> list[dict[str, Any]]:
+    def all_of_it(self, number: int) -> list[dict[str, Any]]:
         self._round += 1
+        self._names = self._all[:number]
         rows = [self._put(INSTALL, FIRST_RATE)]
         self._check()
         return [*rows, self._put(UPDATE, SECOND_RATE), self._remove()]

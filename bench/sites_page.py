@@ -197,22 +197,22 @@ def _met(met: bool) -> str:
 def _gateways(found: Mapping[str, Any]) -> str:
     here, away = found["here"], found["away"]
     goals = [*_gateway_goals(here, "here"), *_gateway_goals(away, "away")]
+    most = here["install"][-1]["gateways"]
     return f"""\
 ## Gateways
 
 One operator job on each of so many gateways, its publishing rate changed, and the job taken away
 again, {_times(found["runs"])} after one round to warm up. The job is one operation of a deployment
-plan that is placed on all gateways. One coordinator, one broker; after every installation readings
-of a device are sent through one of the gateways. `GET /progress?settle=10` answers when all is as
-wanted.
+plan that is placed on these gateways. All {most} of them are there from the beginning, and every
+round goes through all numbers: a machine that is slow for a while is slow for each of them. One
+coordinator, one broker; after every installation readings of a device are sent through one of the
+gateways. `GET /progress?settle=10` answers when all is as wanted.
 
 Gateways are machines of their own; here they share two processes, and two cores with the
 coordinator. *Here* a message takes no time: it is the time in which these two cores compute what
 all of them have to. *Away* there is a network between gateways and coordinator that takes
 {found["round_trip_ms"]:g} ms there and back, as between SpecK's clusters. Nobody computes then,
-so asking one gateway after the other would take it once for each. The ratios
-differ from run to run: in seven runs of one day install and update took 1.8 to 2.8 times as long
-here, in six 1.6 to 2.0 times away.
+so asking one gateway after the other would take it once for each.
 
 {table(("goal", "measured", ""), goals, "---")}
 

@@ -38,7 +38,8 @@ def start_mosquitto(folder: Path, *, password: str = "") -> Mosquitto:
     port = free_port()
     lines = [f"listener {port} 127.0.0.1", f"allow_anonymous {'false' if password else 'true'}"]
     # A broker started by root gives its rights up, and then could not read the folder.
-    lines += ["persistence false", "user root"]
+    # It drops what is too much for a subscriber that has no time to read, unless it may keep it.
+    lines += ["persistence false", "user root", "max_queued_messages 0"]
     if password:
         secrets = folder / "passwords"
         command = ["mosquitto_passwd", "-b", "-c", str(secrets), "ada", password]
