@@ -96,16 +96,14 @@ class Status:
 
     @classmethod
     def _of(cls, data: dict[str, Any], at: float, instance: str) -> Status:
-        jobs = [_observed(item) for item in list_of(data, "jobs")]
-        links = object_of(data, "links")
+        jobs: dict[str, Observed] = {}
+        for item in list_of(data, "jobs"):
+            job = _observed(item)
+            jobs[job.job] = job
+        told = object_of(data, "links")
+        links = {name: _link(told, name) for name in told} if told else {}
         healthy = data.get("healthy")
-        return cls(
-            at=at,
-            instance=instance,
-            jobs={job.job: job for job in jobs},
-            links={name: _link(links, name) for name in links},
-            healthy=healthy if isinstance(healthy, bool) else None,
-        )
+        return cls(at, instance, jobs, links, healthy if isinstance(healthy, bool) else None)
 
 
 def status_payload(at: float, instance: str, told: Mapping[str, Any]) -> dict[str, Any]:

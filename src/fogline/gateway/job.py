@@ -123,7 +123,7 @@ class Job:
 
     def update(self, assignment: Assignment) -> None:
         """The same computation with other parameters, routes or `running`: it goes on."""
-        self.told = replace(self.told, assignment=assignment)
+        self.told = self.told.now(assignment)
         self._version = self.told.version
 
     def end(self) -> None:

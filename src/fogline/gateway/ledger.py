@@ -44,6 +44,10 @@ class Told:
     counts: tuple[int, ...] = ()
     """What the computation before this one had counted: the job goes on counting from there."""
 
+    def now(self, assignment: Assignment) -> Told:
+        """The same computation, told otherwise; quicker than `replace`."""
+        return Told(assignment, self.life, self.begin, self.parameters, self.until, self.counts)
+
     @property
     def job(self) -> str:
         return self.assignment.job

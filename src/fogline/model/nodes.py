@@ -123,8 +123,20 @@ class Observed:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        told = _fields(self) | {"runs": list(self.runs), "more": dict(self.more)}
-        return {key: value for key, value in told.items() if value not in ("", 0, [], {})}
+        told = {
+            "job": self.job,
+            "version": self.version,
+            "state": self.state,
+            "problem": self.problem,
+            "runs": list(self.runs),
+            "records_in": self.records_in,
+            "records_out": self.records_out,
+            "bad": self.bad,
+            "late": self.late,
+            "lag_bytes": self.lag_bytes,
+            "more": dict(self.more),
+        }
+        return {key: value for key, value in told.items() if value}
 
     @classmethod
     def from_json(cls, data: Any) -> Observed:
