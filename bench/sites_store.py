@@ -23,6 +23,7 @@ from fogline.control import ControlledNode
 from fogline.coordinator.client import CoordinatorClient
 from fogline.demo.world import World
 from fogline.free_ports import free_port
+from fogline.model.assignment_text import named
 from fogline.model.jobs import Assignment
 from fogline.model.nodes import SITE, Node, Observed
 
@@ -49,7 +50,7 @@ class ObedientSite:
         self.node = ControlledNode(control, lambda: self._told, operations, self._status)
 
     def _install(self, body: dict[str, Any]) -> dict[str, Any]:
-        given = [Assignment.from_json(item) for item in body["assignments"]]
+        given = [Assignment.from_json(item) for item in named(body["assignments"], body["jobs"])]
         with self._guard:
             self._jobs |= {a.job: Observed(a.job, a.version, "running") for a in given}
         self.node.changed()
