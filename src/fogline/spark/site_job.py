@@ -58,7 +58,7 @@ class JobSpec:
     append: Append
     functions: Functions = no_functions
     trigger_ms: int = 1000
-    live_ms: int = 60_000
+    live_ms: int = 120_000
     """A batch in real time: between two of them results wait for about half a second."""
     max_bytes: int = 64 << 20
     reads: tuple[str, ...] = ()
