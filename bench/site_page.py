@@ -43,8 +43,8 @@ def _latency(found: dict[str, Any]) -> str:
 publishing a reading to receiving the result that knows it. In micro-batches the time counts from
 the end of the window. Measured for {found["seconds"]:g} s when Java has compiled what runs, which
 in real time takes five minutes; the pause in which Spark plans the next batch, one every two
-minutes, is in it. The subscriber is mosquitto_sub. Goal: p50 under 30 ms, p99 under 500 ms, ten times lower p50
-than micro-batch (measured: {found["times_lower_p50"]:g} times).
+minutes, is in it. The subscriber is mosquitto_sub. Goal: p50 under 30 ms, p99 under 500 ms, ten
+times lower p50 than micro-batch (measured: {found["times_lower_p50"]:g} times).
 
 | mode | results | p50 | p95 | p99 |
 |---|---:|---:|---:|---:|
