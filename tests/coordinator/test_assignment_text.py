@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from fogline.control.errors import NoAnswerError
 from fogline.coordinator.asks import grouped
 from fogline.coordinator.state import INSTALL, REMOVE, Command
+from fogline.coordinator.wiring import ControlLine
 from fogline.errors import DataError
 from fogline.model.assignment_text import MOST_KNOWN, AssignmentTexts, named
 from fogline.model.jobs import (
@@ -95,8 +97,11 @@ def test_removing_tells_names_only() -> None:
 
 
 def test_what_json_lacks_is_refused() -> None:
-    with pytest.raises(DataError, match="job a: "):
+    with pytest.raises(DataError, match="job a: ") as found:
         asks(("n", "a", Assignment("a", "p", WORKS[0], READS, ROUTES, {"x": float("inf")})))
+    line = ControlLine(None)  # type: ignore[arg-type]
+    assert line.refused(found.value), "the job is to blame, not the way to its node"
+    assert not line.refused(NoAnswerError("away"))
 
 
 def test_names_that_do_not_go_with_the_assignments_are_refused() -> None:

@@ -65,7 +65,10 @@ class ControlLine:
         self._client.send_each(op, body, parts, timeout, heard)
 
     def refused(self, error: BaseException) -> bool:
-        """Too large to be sent counts as refused: several jobs are then tried one by one."""
+        """What cannot be written, or is too large to be sent, counts as refused: several jobs are
+        then tried one by one."""
+        if isinstance(error, DataError):
+            return True
         answered = isinstance(error, ControlError) and not isinstance(error, NoAnswerError)
         return answered and (error.__cause__ is None or isinstance(error.__cause__, DataError))
 
