@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import subprocess
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
 import pytest
 
-from fogline.free_ports import free_port
 from tests.agent.kit import AgentProcess, Publisher, kill_pid
 from tests.waiting import wait_for
 
@@ -27,39 +25,60 @@ DRIVER = "127.0.0.2"
 """Another address than everybody else's, so that it matters which one workers are told."""
 
 
-def start(folder: Path, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
-    script = Path(pyspark.__file__).parent / "bin" / "spark-class"
-    log = (folder / f"{kind}-{len(list(folder.iterdir()))}.log").open("wb")
-    name = f"org.apache.spark.deploy.{kind.lower()}.{kind}"
-    environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(folder)}
-    command = [str(script), name, "--host", "127.0.0.1", *arguments]
-    return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+class Cluster:
+    """A master and its workers. Ports are of their own choice, told in their logs: one that is
+    given to them may be taken by the time they have started."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, kind: str, *arguments: str) -> Path:
+        """The log of the process."""
+        log = self._folder / f"{kind}-{len(self._processes)}.log"
+        script = Path(pyspark.__file__).parent / "bin" / "spark-class"
+        name = f"org.apache.spark.deploy.{kind.lower()}.{kind}"
+        own = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(self._folder)}
+        command = [str(script), name, "--host", "127.0.0.1", *arguments]
+        with log.open("wb") as out:
+            process = subprocess.Popen(command, stdout=out, stderr=out, env=os.environ | own)
+        self._processes.append(process)
+        return log
+
+    def wait_for(self, log: Path, pattern: str) -> str:
+        """What the pattern's group stands for in the log, once it is there."""
+
+        def found() -> re.Match[str] | None:
+            assert all(process.poll() is None for process in self._processes), self._said()
+            return re.search(pattern, log.read_text(encoding="utf-8", errors="replace"))
+
+        match: re.Match[str] = wait_for(found, 60, lambda: f"{pattern}: {self._said()}")
+        return match.group(1)
+
+    def _said(self) -> str:
+        logs = sorted(self._folder.glob("*.log"))
+        return "\n".join(f"{log.name}: …{log.read_text(errors='replace')[-3000:]}" for log in logs)
+
+    def end(self) -> None:
+        for process in self._processes:
+            kill_pid(process.pid)
+            process.wait()
 
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
     folder = tmp_path / "cluster"
     folder.mkdir()
-    port, page = free_port(), free_port()
-    address = f"spark://127.0.0.1:{port}"
-    processes = [start(folder, "Master", "--port", str(port), "--webui-port", str(page))]
-    limits = ("--cores", "8", "--memory", "2g", "--webui-port", "0")
-    processes += [start(folder, "Worker", *limits, address) for _ in range(2)]
-
-    def workers() -> int:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{page}/json/", timeout=5) as answer:
-                return int(json.load(answer)["aliveworkers"])
-        except OSError:
-            return 0
-
+    cluster = Cluster(folder)
     try:
-        wait_for(lambda: workers() == 2, 60, "cluster of two workers")
+        log = cluster.start("Master", "--port", "0", "--webui-port", "0")
+        address = cluster.wait_for(log, r"Starting Spark master at (spark://\S+:\d+)")
+        limits = ("--cores", "8", "--memory", "2g", "--webui-port", "0")
+        for worker in [cluster.start("Worker", *limits, address) for _ in range(2)]:
+            cluster.wait_for(worker, r"Successfully registered with master (\S+)")
         yield address
     finally:
-        for process in processes:
-            kill_pid(process.pid)
-            process.wait()
+        cluster.end()
 
 
 def test_a_cluster_gives_the_same(master: str, tmp_path: Path) -> None:
