@@ -47,7 +47,8 @@ class SiteQuery:
         self._due = 0.0
         self._started = 0.0
         self._run = ""
-        self._report = ""
+        self._reported = ""
+        """When what the last report is about began."""
         self._progress: dict[str, Any] = {}
         self._delay_ms = 0
 
@@ -64,7 +65,7 @@ class SiteQuery:
         try:
             self._query = self._start()
             self._run = str(self._query.runId)
-            self._report, self._progress = "", {}
+            self._reported, self._progress = "", {}
         except Exception as error:  # the user's code may raise anything
             if engine_gone(error):
                 raise
@@ -98,15 +99,16 @@ class SiteQuery:
         return replace(status, **self._counts()) if status.state == "running" else status
 
     def _look(self) -> bool:
-        """Takes Spark's last report, as one text: its parts one by one take a hundred calls."""
+        """Takes Spark's last report, if it is another one, as one text: its parts one by one take
+        a hundred calls."""
         assert self._query is not None
         report = self._query._jsq.lastProgress()
         if report is None:
             return False
-        text = str(report.json())
-        if text != self._report:
-            before, self._progress = self._progress, json.loads(text)
-            self._report = text
+        begun = str(report.timestamp())
+        if begun != self._reported:
+            before, self._progress = self._progress, json.loads(str(report.json()))
+            self._reported = begun
             self._delay_ms = _delay(before, self._progress, self._trigger_ms)
         return True
 
