@@ -36,17 +36,14 @@ console = Console(highlight=False)
 @click.command()
 @click.argument("parts", nargs=-1, type=click.Choice(PARTS))
 @click.option("--rate", default=5000, show_default=True, help="Readings a second for the latency.")
-@click.option("--seconds", default=120.0, show_default=True, help="How long latency is measured.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for results and the plot.")
 @click.option("--write-docs", is_flag=True, help="Write docs/benchmarks-site.md anew.")
-def main(
-    parts: tuple[str, ...], rate: int, seconds: float, out: Path | None, write_docs: bool
-) -> None:
+def main(parts: tuple[str, ...], rate: int, out: Path | None, write_docs: bool) -> None:
     end_on_request()
     found: dict[str, Any] = {}
     for part in parts or PARTS:
         run = {"intake": intake, "log": log, "idle": idle, "load": load}
-        run["latency"] = lambda: latency(rate, seconds)
+        run["latency"] = lambda: latency(rate)
         found[part] = run[part]()
         console.print(part, json.dumps({k: v for k, v in found[part].items() if k != "samples"}))
     if out:

@@ -20,7 +20,7 @@ CHAIN = ("model", "language", "plan", "placement", "deploy", "adapt", "coordinat
 BASE = frozenset(
     {
         *("", "errors", "settings", "child", "private_files", "unused_files"),
-        *("http_server", "config_file", "garbage"),
+        *("http_server", "config_file", "garbage", "priority"),
     }
 )
 SEES: dict[str, frozenset[str]] = {
@@ -31,6 +31,7 @@ SEES: dict[str, frozenset[str]] = {
     "private_files": frozenset({"", "errors"}),
     "unused_files": frozenset(),
     "garbage": frozenset(),
+    "priority": frozenset(),
     "free_ports": frozenset({"", "errors"}),
     "config_file": frozenset({"", "errors"}),
     **{name: BASE | frozenset(CHAIN[:place]) for place, name in enumerate(CHAIN)},

@@ -43,6 +43,7 @@ engine: spark://host:7077
 engine_host: 10.0.0.7
 memory: 2g
 trigger_ms: 200
+live_seconds: 30
 http_port: 8080
 metrics_seconds: 1
 min_free_megabytes: 10
@@ -52,7 +53,7 @@ min_free_megabytes: 10
     assert [job.name for job in config.jobs] == ["heat", "b"]
     assert config.broker.password_file == tmp_path / "secret"
     assert config.retention.hours == 2.0
-    assert (config.trigger_ms, config.http_port) == (200, 8080)
+    assert (config.trigger_ms, config.live_seconds, config.http_port) == (200, 30.0, 8080)
     assert config.engine_host == "10.0.0.7"
 
 
@@ -78,6 +79,8 @@ min_free_megabytes: 10
         ("site: a\nengine: none\nengine_host: 10.0.0.7", "is for a Spark cluster"),
         ("site: a\nmemory: lots", "'lots', which is no size"),
         ("site: a\ntrigger_ms: true", "True, not a whole number"),
+        ("site: a\nlive_seconds: 1", "1, not a number from 5 to 86400"),
+        ("site: a\nlive_seconds: long", "'long', not a number"),
         ("site: a\njobs: city.ins", "must be a list"),
         ("site: a\njobs: [{name: x}]", "needs 'query'"),
         ("site: a\njobs: [{query: x.ins, start: soon}]", "'soon', not oldest or now"),
@@ -100,6 +103,12 @@ def test_what_is_wrong_is_told(tmp_path: Path, text: str, told: str) -> None:
 def test_engines_that_spark_knows(tmp_path: Path, engine: str) -> None:
     text = f"site: a\nengine: '{engine}'\nmemory: 512M\n"
     assert read_config(write(tmp_path, text)).engine == engine
+
+
+def test_how_long_batches_last(tmp_path: Path) -> None:
+    text = "site: a\ntrigger_ms: 200\nlive_seconds: 7.5\n"
+    told = Site(read_config(write(tmp_path, text)))._told.engine()
+    assert (told["trigger_ms"], told["live_ms"]) == (200, 7500)
 
 
 @pytest.mark.parametrize("host", ["10.0.0.7", "north.example", "n", "fd00::7"])

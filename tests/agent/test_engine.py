@@ -22,6 +22,7 @@ class Job:
     def __init__(self, name: str, until_running: int = 0) -> None:
         self.name, self.left = name, until_running
         self.looked = 0
+        self.kept = 0
         self.run = "r"
 
     def counts(self) -> dict[str, int]:
@@ -31,6 +32,9 @@ class Job:
     def status(self) -> JobStatus:
         state = "starting" if self.left else "running"
         return JobStatus(self.name, (QueryStatus("job", state),))
+
+    def keep_counts(self) -> None:
+        self.kept += 1
 
     def tick(self) -> None:
         self.looked += 1
@@ -247,3 +251,26 @@ def test_a_system_that_does_not_allow_it_is_no_reason_to_stop(
     monkeypatch.setattr(module.os, "sched_setscheduler", refuse)
     module._wake_gently()
     assert asked == [module.os.SCHED_BATCH]
+
+
+class Wanting:
+    """A parent that is there for good."""
+
+    def __init__(self) -> None:
+        self.gone, self.news = threading.Event(), threading.Event()
+
+    def changed(self) -> None: ...
+
+    def wait(self, seconds: float) -> None: ...
+
+
+def test_counts_are_kept_when_spark_dies(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Last(Job):
+        def tick(self) -> None:
+            raise ConnectionError("Spark is gone")
+
+    monkeypatch.setattr(engine, "_reconcile", lambda *_: None)
+    with_jobs(engine, first := Job("first"), last := Last("last"))
+    with pytest.raises(ConnectionError):
+        engine._serve(Wanting(), None)  # type: ignore[arg-type]
+    assert (first.kept, last.kept) == (1, 1)

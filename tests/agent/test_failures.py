@@ -43,7 +43,7 @@ def test_the_whole_traceback_is_among_what_the_job_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assignment = Assignment("j", "p", Code("job:run", "0" * 64, "job.py"), (Place("in"),))
-    place = Workplace(None, tmp_path, SiteLog(tmp_path / "log"), lambda *_: None, 50)  # type: ignore[arg-type]
+    place = Workplace(None, tmp_path, SiteLog(tmp_path / "log"), lambda *_: None, 50, 5000)  # type: ignore[arg-type]
     job = EngineJob(place, assignment, "")
     detail = python_traceback(Exception(FAILURE))
     job._tell(JobStatus("j", (QueryStatus("code", "failed", "boom", detail=detail),)))

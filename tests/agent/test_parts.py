@@ -166,7 +166,7 @@ def test_without_space_a_job_goes_on_and_its_rejects_wait(
     )
     monkeypatch.setattr(engine_jobs, "_made", lambda *_: _Running())
     site = SiteLog(tmp_path / "log", min_free_bytes=1 << 60)
-    place = Workplace(None, tmp_path, site, lambda *_: None, 1000)  # type: ignore[arg-type]
+    place = Workplace(None, tmp_path, site, lambda *_: None, 1000, 5000)  # type: ignore[arg-type]
     job = EngineJob(place, Assignment("j", "", Query(query)), "")
     folder = job_folder(tmp_path, "j") / "rejects"
     folder.mkdir(parents=True)
@@ -205,7 +205,7 @@ def test_what_a_job_has_taken_is_counted_on_through_updates_and_restarts(
     runs = iter([_Counting("1", 10), _Counting("2", 5), _Counting("3", 1)])
     monkeypatch.setattr(engine_jobs, "_made", lambda *_: next(runs))
     site = SiteLog(tmp_path / "log", min_free_bytes=1)
-    place = Workplace(None, tmp_path, site, lambda *_: None, 1000)  # type: ignore[arg-type]
+    place = Workplace(None, tmp_path, site, lambda *_: None, 1000, 5000)  # type: ignore[arg-type]
     first = Assignment("j", "", Code("m:f", "0" * 64, "m.py"), reads=(Place("in"),))
     job = EngineJob(place, first, "")
     job.tick()

@@ -130,13 +130,14 @@ def test_health_status_and_metrics_over_http(agent: AgentProcess) -> None:
     assert {q["name"] for q in jobs["q"]["queries"]} == {"windows", "live", "live-records"}
 
 
-def test_storing_gives_way_and_spark_wakes_gently(agent: AgentProcess) -> None:
+def test_who_moves_messages_goes_before_who_computes_and_stores(agent: AgentProcess) -> None:
     assert agent.process
     below = psutil.Process(agent.process.pid).children(True)
     [java] = [process for process in below if process.name() == "java"]
     assert os.sched_getscheduler(java.pid) == os.SCHED_BATCH
     nice = {process.cmdline()[-1]: process.nice() for process in below}
-    assert nice["fogline.fabric.process"] > nice["fogline.agent.ingest"]
+    store, engine = nice["fogline.fabric.process"], nice["fogline.agent.engine"]
+    assert store > engine == java.nice() > nice["fogline.agent.ingest"]
 
 
 def test_a_second_agent_in_the_folder_is_refused(agent: AgentProcess) -> None:

@@ -23,7 +23,11 @@ from fogline.child import Parent, tell
 from fogline.errors import FoglineError
 from fogline.log import LogWriter, SiteLog
 from fogline.model.jobs import Assignment
+from fogline.priority import step_back
 
+_NICENESS = 5
+"""Where cores are few, what comes in and results that are there go before what Spark does besides
+computing: it plans a batch and compiles code for longer than it takes to catch up."""
 _TICK_SECONDS = 1.0
 _TICK_SHARE = 5
 """A tick takes about one in so many parts of the time, however many jobs there are."""
@@ -38,6 +42,7 @@ _STARTING = "starting"
 
 
 def main() -> None:
+    step_back(_NICENESS)
     _wake_gently()
     parent = Parent()
     try:
@@ -85,16 +90,25 @@ class Engine:
             memory=self._config["memory"],
         )
         spark = open_session(own, self._config["site"], site_settings(self._folder))
-        place = Workplace(spark, self._folder, self._logs, self._append, self._config["trigger_ms"])
+        times = self._config["trigger_ms"], self._config["live_ms"]
+        place = Workplace(spark, self._folder, self._logs, self._append, *times)
         with engine_alive():
+            self._serve(parent, place)
+            for job in self._jobs.values():
+                job.stop()
+            spark.stop()
+
+    def _serve(self, parent: Parent, place: Workplace) -> None:
+        """Until nobody wants it any more. However it ends, what was counted is kept."""
+        try:
             self._reconcile(self._config, place)
             while not parent.gone.is_set():
                 if (config := parent.changed()) is not None:
                     self._reconcile(config, place)
                 parent.wait(self._turn(parent.news))
+        finally:
             for job in self._jobs.values():
-                job.stop()
-            spark.stop()
+                job.keep_counts()
 
     @property
     def _folder(self) -> Path:

@@ -57,6 +57,7 @@ class Workplace:
     logs: SiteLog
     append: Append
     trigger_ms: int
+    live_ms: int
 
 
 class EngineJob:
@@ -106,6 +107,12 @@ class EngineJob:
             "bad": taken.bad,
             "late": taken.late,
         }
+
+    def keep_counts(self) -> None:
+        """Writes down what was taken as far as that is known: Spark may be gone."""
+        if self._folder.exists():
+            with contextlib.suppress(OSError):
+                self._taken.note()
 
     def tick(self) -> None:
         try:
@@ -239,6 +246,7 @@ def _query_job(place: Workplace, assignment: Assignment, work: Query, folder: Pa
         append=place.append,
         functions=spark_functions(loaded.functions),
         trigger_ms=place.trigger_ms,
+        live_ms=place.live_ms,
         reads=tuple(read_log(read) for read in assignment.reads),
         starts=load_starts(folder, assignment),
         second=work.stage == SECOND,

@@ -1,8 +1,8 @@
 """How much a job has taken since it was deployed, through all starts of its queries.
 
 Spark counts from the start of a query on. Here those counts are added up, and kept in a file so
-that they go on after a restart. The file may lag a few seconds, and what a query repeats after a
-crash counts again.
+that they go on after a restart. When Spark dies the last second or so may be missing, when this
+process is killed a few seconds, and what a query repeats after a crash counts again.
 """
 
 from __future__ import annotations

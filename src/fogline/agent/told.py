@@ -81,6 +81,7 @@ class Told:
             "slots": engine_slots(self._jobs.all()),
             "memory": self._config.memory,
             "trigger_ms": self._config.trigger_ms,
+            "live_ms": round(self._config.live_seconds * 1000),
             "jobs": jobs,
         }
 

@@ -31,11 +31,12 @@ from fogline.fabric.server import listen_again
 from fogline.fabric.space_keys import SpaceKeys
 from fogline.fabric.tokens_file import Callers
 from fogline.log import SiteLog
+from fogline.priority import step_back
 from fogline.storage.errors import StoreDamaged
 from fogline.storage.limits import HOUR_US, MEBIBYTE, StoreLimits
 from fogline.storage.store import SiteStore
 
-_NICENESS = 5
+_NICENESS = 10
 """What comes in and what is computed goes before: it waits in memory, this waits in a log."""
 _TELL_SECONDS = 2.0
 _TICK_SECONDS = 0.5
@@ -52,7 +53,7 @@ _COUNTS = ("flush_rows", "flush_us", "wait_rows", "file_rows", "merge_files")
 
 def main() -> None:
     os.umask(0o077)  # what it stores is for its owner only
-    os.nice(_NICENESS)
+    step_back(_NICENESS)
     save_memory()
     parent = Parent()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")

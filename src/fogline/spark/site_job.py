@@ -58,8 +58,9 @@ class JobSpec:
     append: Append
     functions: Functions = no_functions
     trigger_ms: int = 1000
-    live_ms: int = 120_000
-    """A batch in real time: between two of them results wait for about half a second."""
+    live_ms: int = 300_000
+    """A batch in real time, as long as Spark's own default: between two of them results wait for
+    about a second."""
     max_bytes: int = 64 << 20
     reads: tuple[str, ...] = ()
     """Of a stage: the logs it reads."""
