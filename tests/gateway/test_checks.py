@@ -59,3 +59,30 @@ def test_what_is_wrong_is_told_of_each() -> None:
     assert text.count("it reads nothing") == 2
     assert "'a/b': it cannot be called that" in text
     assert text.count("no assignment") == 2
+
+
+def test_what_comes_without_names_gets_those_that_come_beside_it() -> None:
+    nameless = [{key: value for key, value in told("").items() if key != "job"}]
+    first, second = (read_assignments(nameless, [job]) for job in ("a", "b"))
+    assert [found.job for found in (*first, *second)] == ["a", "b"]
+    assert first[0].reads is second[0].reads
+    assert read_assignments([told("of its own")], ["given"])[0].job == "given"
+
+
+@pytest.mark.parametrize(
+    ("data", "jobs", "wanted"),
+    [
+        ([], ["a"], "0 assignments and 1 names"),
+        ([told("a")], [], "1 assignments and 0 names"),
+        ([told("a")], "a", "jobs are a list of names"),
+        ([told("a")], [7], "jobs are a list of names"),
+        ([told("a")], ["a/b"], "'a/b': it cannot be called that"),
+        ([{}], ["a"], "no assignment"),
+        ([7], ["a"], "no assignment"),
+        ({"a": 1}, ["a"], "assignments are a list"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(data: object, jobs: object, wanted: str) -> None:
+    for _ in range(2):  # also when it is known already
+        with pytest.raises(DataError, match=wanted):
+            read_assignments(data, jobs)

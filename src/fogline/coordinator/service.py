@@ -375,6 +375,7 @@ class Service:
         self._parts.planner.changed()
         self._parts.loop.hurry(_TELL_SECONDS)
         self._parts.store.log([Entry(at, kind, body)])
+        self._parts.store.tidy()
 
 
 def _told(name: str, revision: int, difference: Diff, notes: tuple[str, ...]) -> dict[str, Any]:

@@ -91,7 +91,6 @@ class Store:
         with self.change() as connection:
             write(connection, before, stored, upstream or {})
         self._kept = kept.put(stored, upstream or {})
-        self._settle()
         return revision
 
     def delete(
@@ -105,7 +104,6 @@ class Store:
         with self.change() as connection:
             remove(connection, before, upstream or {}, at)
         self._kept = kept.delete(name, upstream or {})
-        self._settle()
         return True
 
     def past(self) -> dict[str, frozenset[str]]:
@@ -207,8 +205,9 @@ class Store:
         with _told(), self._engine.connect() as connection:
             yield connection
 
-    def _settle(self) -> None:
-        """Brings what SQLite has in its write-ahead log into the file, so that it stays small."""
+    def tidy(self) -> None:
+        """Brings what SQLite has in its write-ahead log into the file, so that it stays small. For
+        when nobody waits: what was changed is on disk without it."""
         if self._sqlite:
             with self._lock, _told(), self._engine.connect() as connection:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").close()

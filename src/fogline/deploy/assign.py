@@ -165,6 +165,9 @@ class _Routes:
         self._flow = flow
         self._homes = homes
         self._known: dict[tuple[str, ...], Route] = {}
+        self._to: dict[tuple[Place, bool, bool], Route] = {}
+        """By place, whether that is the job's own and whether all is published: many jobs write to
+        one place."""
 
     def of(self, job: Job) -> tuple[Route, ...]:
         """One route for each place, in their order. With `publish: true` everybody gets the records
@@ -172,18 +175,22 @@ class _Routes:
 
         A query's results are on topics of their own besides, without a route.
         """
-        found = [self._route(*self._parts(place, job)) for place in job.writes]
+        node, publish = job.node, job.publish
+        found = [self._route(place, place.node == node, publish) for place in job.writes]
         return tuple(dict.fromkeys(found)) if len(found) > 1 else tuple(found)
 
-    def _route(self, *parts: str) -> Route:
-        known = self._known.get(parts)
-        if known is None:
-            known = self._known[parts] = Route(*parts)
-        return known
+    def _route(self, place: Place, own: bool, publish: bool) -> Route:
+        key = place, own, publish
+        route = self._to.get(key)
+        if route is None:
+            parts = self._parts(place, own, publish)
+            if parts not in self._known:
+                self._known[parts] = Route(*parts)
+            self._to[key] = route = self._known[parts]
+        return route
 
-    def _parts(self, place: Place, job: Job) -> tuple[str, ...]:
-        own = place.node == job.node
-        if job.publish or not place.node or not self._is_read_only_at(place):
+    def _parts(self, place: Place, own: bool, publish: bool) -> tuple[str, ...]:
+        if publish or not place.node or not self._is_read_only_at(place):
             return (PUBLISH, place.topic) if own else self._published(place)
         if own:
             return LOG, place.topic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -14,6 +14,8 @@ from fogline.deploy.topics import TopicTree, is_filter
 _DIGITS = re.compile(r"[0-9]+")
 _SHORTEST, _LONGEST = 4, 200
 _ANYWHERE = ""
+MOST_PLACES = 5
+"""In a note."""
 _OWN_TOPICS = ("metrics/", "insights/", "bad/", "late/")
 """What every site writes by itself."""
 
@@ -26,9 +28,13 @@ class Finding(NamedTuple):
     wrong: str = ""
     hint: str = ""
 
-    @property
-    def note(self) -> str:
-        return f"{self.topic} at {self.place} is written by no job: devices must publish it"
+
+
+def note_of(topic: str, places: Sequence[str]) -> str:
+    """That a topic is written by no job at these places."""
+    more = f" and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
+    where = ", ".join(places[:MOST_PLACES]) + more
+    return f"{topic} at {where} is written by no job: devices must publish it"
 
 
 def unfed(flow: Flow, nodes: Mapping[str, object], inputs: list[Key] | None) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fogline.deploy.feeds import note_of
 from fogline.deploy.flow import Flows, Key, key_of, told_cycle
 from fogline.deploy.places import Places
 from fogline.deploy.problems import Problems
@@ -241,12 +242,14 @@ class _Resolver:
         cycle = self._together.cycle()
         if cycle:
             self._problems.add("CYCLE", told_cycle(cycle), self._spots.get(cycle[0], START))
+        fed_by_devices: dict[str, list[str]] = {}
         for finding in self._together.unfed(self._topology.nodes, self._inputs()):
             if finding.wrong:
                 at = self._read_spots.get((finding.topic, finding.place), START)
                 self._problems.add("UNWRITTEN", finding.wrong, at, finding.hint)
             else:
-                self.notes.append(finding.note)
+                fed_by_devices.setdefault(finding.topic, []).append(finding.place)
+        self.notes += [note_of(topic, places) for topic, places in fed_by_devices.items()]
 
     def _inputs(self) -> list[Key] | None:
         """What devices publish; an input without a place may come anywhere."""

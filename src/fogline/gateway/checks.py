@@ -23,35 +23,63 @@ _PLAIN = 2
 what is written does not leave the process."""
 
 
-def read_assignments(data: Any) -> list[Assignment]:
-    """Raises `DataError` with every problem of every assignment."""
+Nameless = tuple[Assignment, list[str]]
+"""An assignment without the name of its job, and what is wrong with it."""
+
+
+def read_assignments(data: Any, jobs: Any = None) -> list[Assignment]:
+    """Assignments that have the names of their jobs, or have none and get these. Raises `DataError`
+    with every problem of every assignment."""
     if not isinstance(data, list) or len(data) > MOST_JOBS:
         raise DataError(f"assignments are a list of at most {MOST_JOBS}")
+    called = [_own_name(item) for item in data] if jobs is None else names(jobs)
+    if len(called) != len(data):
+        raise DataError(f"there are {len(data)} assignments and {len(called)} names of jobs")
     found, problems = [], []
-    for item in data:
-        try:
-            assignment, wrong = _read(item)
-        except DataError as error:
-            problems.append(str(error))
+    for job, known in zip(called, _last_read.all(data), strict=True):
+        if job is None or isinstance(known, DataError):
+            problems.append(str(known) if job is not None else "this is no assignment: no job")
             continue
-        problems += [f"job {assignment.job!r:.80}: {text}" for text in wrong]
+        assignment = known[0].named(job)
         found.append(assignment)
+        wrong = _wrong_name(assignment) + known[1]
+        problems += [f"job {job!r:.80}: {text}" for text in wrong]
     if problems:
         raise DataError("; ".join(problems), "nothing was installed")
     return found
 
 
-def _read(item: Any) -> tuple[Assignment, list[str]]:
-    """An assignment, and what is wrong with it."""
-    if not isinstance(item, dict) or "job" not in item:
-        raise DataError("this is no assignment: it names no job")
+def _own_name(item: Any) -> str | None:
+    return str(item["job"]) if isinstance(item, dict) and "job" in item else None
+
+
+class _LastRead:
+    """What several gateways of a process are told with one request is the very same object for each
+    of them: the first one reads it. For any number of threads."""
+
+    def __init__(self) -> None:
+        self._last: tuple[list[Any], list[Nameless | DataError]] = ([], [])
+
+    def all(self, data: list[Any]) -> list[Nameless | DataError]:
+        last = self._last
+        if last[0] is not data:
+            self._last = last = (data, [_read(item) for item in data])
+        return last[1]
+
+
+_last_read = _LastRead()
+
+
+def _read(item: Any) -> Nameless | DataError:
+    if not isinstance(item, dict):
+        return DataError("this is no assignment")
     try:
         shared = marshal.dumps({key: item[key] for key in item if key != "job"}, _PLAIN)
+        return _read_shared(shared)
     except ValueError as error:
-        raise DataError(f"this is no assignment: {error!r}") from error
-    nameless, problems = _read_shared(shared)
-    assignment = nameless.named(str(item["job"]))
-    return assignment, _wrong_name(assignment) + problems
+        return DataError(f"this is no assignment: {error!r}")
+    except DataError as error:
+        return error
 
 
 @lru_cache(maxsize=256)

@@ -12,14 +12,13 @@ from fogline.control import ControlledNodes, ControlOptions, Member, Operation
 from fogline.errors import DataError
 from fogline.gateway.config import Control
 from fogline.gateway.gateway import Gateway
-from fogline.model.assignment_text import named
 
 
 def operations(gateway: Gateway) -> dict[str, Operation]:
     """What a gateway can be asked, besides `describe`, which every node answers."""
 
     def install(body: dict[str, Any]) -> dict[str, Any]:
-        gateway.install(named(body.get("assignments"), body.get("jobs")))
+        gateway.install(body.get("assignments"), body.get("jobs"))
         return {}
 
     def remove(body: dict[str, Any]) -> dict[str, Any]:

@@ -134,10 +134,11 @@ class Gateway:
 
     # ── what it is asked ───────────────────────────────────────────────────────────────────────
 
-    def install(self, assignments: Any) -> None:
-        """Makes these jobs so; a list as the contract has it. It is so for good after `settle`.
-        Raises `DataError` with every problem, and then nothing has changed."""
-        wanted = read_assignments(assignments)
+    def install(self, assignments: Any, jobs: Any = None) -> None:
+        """Makes these jobs so; lists as the contract has them, with the names of the jobs in one of
+        their own or in the assignments. It is so for good after `settle`. Raises `DataError` with
+        every problem, and then nothing has changed."""
+        wanted = read_assignments(assignments, jobs)
         with self._guard:
             self._check_endings(wanted)
             for assignment in wanted:
@@ -324,10 +325,12 @@ class Gateway:
 
     def _want(self) -> None:
         """What the jobs read and nothing else."""
+        wanted: dict[str, set[str]] = {}
+        for job, _ in self._jobs.values():
+            if not job.ending:
+                wanted.setdefault(_address(job), set()).update(job.patterns)
         for address, source in self._brokers:
-            jobs = [job for job, _ in self._jobs.values() if _address(job) == address]
-            jobs = [job for job in jobs if not job.ending]
-            source.want({pattern for job in jobs for pattern in job.patterns})
+            source.want(wanted.get(address, set()))
 
     # ── care ───────────────────────────────────────────────────────────────────────────────────
 

@@ -23,8 +23,16 @@ class AssignmentTexts:
         self._known: dict[Any, tuple[str, str, Assignment]] = {}
         """What is written before and after a job's name, and of which assignment: as long as that
         is there, the parts of no other can be the very same objects."""
+        self._last: tuple[Assignment, str] | None = None
+        """One that is asked for is asked for again soon, with its version."""
 
     def of(self, assignment: Assignment) -> str:
+        last = self._last
+        if last is None or last[0] is not assignment:
+            self._last = last = (assignment, self._text(assignment))
+        return last[1]
+
+    def _text(self, assignment: Assignment) -> str:
         key = shared_parts(assignment)
         known = self._known.get(key)
         if known is None:
@@ -59,13 +67,15 @@ def named(assignments: Any, jobs: Any) -> Any:
 
 
 def shared_parts(assignment: Assignment) -> tuple[object, ...]:
-    """Everything but the name, to be compared with that of others that are there. What may hold
-    numbers counts by its object: 1, 1.0 and true are equal to Python and not to JSON."""
+    """Everything but the name, to be compared with that of others that are there. What it is made
+    of counts by its object: that is quick, and 1, 1.0 and true are equal to Python but not to JSON.
+    Those of equal parts that are not shared are different."""
     return (
         assignment.pipeline,
         id(assignment.work),
-        assignment.reads,
-        assignment.routes,
+        *map(id, assignment.reads),
+        None,
+        *map(id, assignment.routes),
         id(assignment.parameters),
         id(assignment.input),
         assignment.running,
