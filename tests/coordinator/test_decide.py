@@ -72,12 +72,20 @@ def test_downstream_goes_first_and_the_rest_when_it_is_confirmed() -> None:
     assert command.jobs == ("up",)
 
 
-def test_upstream_is_removed_first() -> None:
+def test_what_goes_together_is_removed_together() -> None:
     command, memory = first({}, see(up=None, down=None))
-    assert (command.op, command.jobs, command.assignments) == (REMOVE, ("up",), ())
+    assert (command.op, command.jobs, command.assignments) == (REMOVE, ("down", "up"), ())
     memory = absorb(memory, Answer(command.id, "a", 1.0, DONE))
-    (command,), _ = decide({}, see(up=None, down=None), ORDER, memory, 1.0)
-    assert command.jobs == ("down",)
+    assert decide({}, see(up=None, down=None), ORDER, memory, 1.0)[0] == ()
+
+
+def test_what_goes_waits_for_those_that_stay_and_fed_it() -> None:
+    wanted, seen = want(up="a"), see(up=None, down=None)
+    command, memory = first(wanted, seen)
+    assert (command.op, command.jobs) == (INSTALL, ("up",))
+    memory = absorb(memory, Answer(command.id, "a", 1.0, DONE))
+    (command,), _ = decide(wanted, seen, ORDER, memory, 1.0)
+    assert (command.op, command.jobs) == (REMOVE, ("down",))
 
 
 def test_nothing_to_do() -> None:

@@ -1,8 +1,9 @@
 """The heart of the control loop: wanted − observed = commands. No I/O, no clock.
 
 Installs go downstream first: a job is told to write somewhere only when who reads there has been
-confirmed. Removes go upstream first. A move is an install at the new node, and a remove at the old
-one once the job runs at the new one and everybody upstream writes there. A node that is not online
+confirmed. Jobs that nobody wants are removed together, as soon as those that stay and fed them write
+elsewhere. A move is an install at the new node, and a remove at the old one once the job runs at the
+new one and everybody upstream writes there. A node that is not online
 is told nothing and keeps what it runs. Every command is idempotent, so the memory may get lost.
 """
 
@@ -135,14 +136,14 @@ def _held_removes(
     look: Look,
     memory: Memory,
 ) -> frozenset[tuple[str, str]]:
-    """A job that nobody wants waits for those upstream that can be told; one that moved waits until
-    all upstream write to its new place, however long that takes."""
+    """A job that nobody wants waits for those upstream that stay and can be told; one that moved
+    waits until all upstream write to its new place, however long that takes."""
     lively = {
-        (node, job)
-        for node, job in installs | removes
+        job
+        for node, job in installs
         if (node, job) not in memory.refusals and _is_online(look.views.get(node))
     }
-    behind_lively = reach({job for _, job in lively}, look.order.downstream)
+    behind_lively = reach(lively, look.order.downstream)
     behind_any = reach({job for _, job in installs | removes}, look.order.downstream)
     held = set()
     for node, job in removes:
