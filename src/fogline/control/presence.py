@@ -81,7 +81,10 @@ class Presence:
 
     def untold(self) -> tuple[Message | None, dict[str, Any] | None]:
         """Its birth and its status, if they were found out since the last time."""
-        said, told, self._said, self._told = self._said, self._told, None, None
+        said, told = self._said, self._told
+        if said is None and told is None:
+            return None, None
+        self._said = self._told = None
         # Once more: what is told may have taken a while to find out.
         return (said, told) if self.in_charge() else (None, None)
 

@@ -164,13 +164,15 @@ def _carried_out(task: _Task) -> Answer:
     if late >= 0:
         text = f"{request.op!r} was not begun: its deadline passed {late:.1f} s ago"
         return Answer.failed(request.id, text, "is one of the clocks wrong?")
-    answers = {name: _answer(request, name, known) for name, known in task.asked.items()}
+    done = Answer(request.id)
+    answers = {name: _answer(request, name, known, done) for name, known in task.asked.items()}
     if not request.nodes:
         return answers[""]
     return answer_of(request.id, answers, request.nodes.keys() - answers.keys())
 
 
-def _answer(request: Request, node: str, operations: Operations) -> Answer:
+def _answer(request: Request, node: str, operations: Operations, done: Answer) -> Answer:
+    """`done` is that of everybody who has nothing to say."""
     operation = operations.get(request.op)
     if operation is None:
         known = ", ".join(sorted(operations)) or "none"
@@ -179,7 +181,7 @@ def _answer(request: Request, node: str, operations: Operations) -> Answer:
         body = operation(request.content(node))
         if not isinstance(body, dict):
             raise TypeError(f"{request.op!r} gave {type(body).__name__}, not an object")
-        return Answer(request.id, body=body)
+        return Answer(request.id, body=body) if body else done
     except (Exception, SystemExit) as error:
         return _failed(Answer(request.id), error)
 
