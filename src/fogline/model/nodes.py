@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -22,7 +23,7 @@ SILENT = "silent"
 SETTLED = frozenset({"running", "stopped"})
 """States of a job in which nothing more is to be waited for."""
 
-_FORBIDDEN = "/+#$\0"
+_FORBIDDEN = re.compile(r"[/+#$\0]")
 _LONGEST_NAME = 120
 """In bytes."""
 
@@ -91,7 +92,7 @@ def is_name(text: str) -> bool:
 @lru_cache(maxsize=10_000)
 def _is_short_name(text: str) -> bool:
     """The same names come again and again."""
-    usable = not any(sign in text for sign in _FORBIDDEN) and text == text.strip()
+    usable = not _FORBIDDEN.search(text) and text == text.strip()
     return usable and text.isprintable() and len(text.encode()) <= _LONGEST_NAME
 
 
