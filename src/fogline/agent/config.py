@@ -163,7 +163,8 @@ class SiteConfig:
     memory: str = "1g"
     trigger_ms: int = 1000
     live_seconds: float = within(5, 86_400, 300.0)
-    """How long a batch in real time lasts: between two results wait, and one is repeated at most."""
+    """How long a batch in real time lasts: between two of them results wait, and after a crash one
+    is computed again."""
     http_port: int = port()
     """Port of health and metrics on loopback; 0: a free one."""
     metrics_seconds: float = 5.0

@@ -1,10 +1,10 @@
 """The heart of the control loop: wanted − observed = commands. No I/O, no clock.
 
 Installs go downstream first: a job is told to write somewhere only when who reads there has been
-confirmed. Jobs that nobody wants are removed together, as soon as those that stay and fed them write
-elsewhere. A move is an install at the new node, and a remove at the old one once the job runs at the
-new one and everybody upstream writes there. A node that is not online
-is told nothing and keeps what it runs. Every command is idempotent, so the memory may get lost.
+confirmed. Jobs that nobody wants are removed together, as soon as those that stay and fed them
+write elsewhere. A move is an install at the new node, and a remove at the old one once the job runs
+at the new one and everybody upstream writes there. A node that is not online is told nothing and
+keeps what it runs. Every command is idempotent, so the memory may get lost.
 """
 
 from __future__ import annotations

@@ -29,7 +29,6 @@ class Finding(NamedTuple):
     hint: str = ""
 
 
-
 def note_of(topic: str, places: Sequence[str]) -> str:
     """That a topic is written by no job at these places."""
     more = f" and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
