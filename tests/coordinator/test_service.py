@@ -37,6 +37,15 @@ def states(rig: Rig) -> dict[str, str]:
     return {job["name"]: job["state"] for job in rig.service.jobs()}
 
 
+def test_the_store_stays_small(make_rig: Make, tmp_path: Path) -> None:
+    service = make_rig().begin().service
+    for limit in range(5):
+        service.put_pipeline("p", composition(300, limit=limit), "yaml")
+    ahead = (tmp_path / "coordinator.db-wal").stat().st_size
+    service.delete_pipeline("p")
+    assert max(ahead, (tmp_path / "coordinator.db-wal").stat().st_size) < 200_000
+
+
 def test_a_pipeline_is_put_changed_and_deleted(make_rig: Make) -> None:
     rig = make_rig().begin()
     told = put(rig, composition(3))

@@ -210,6 +210,18 @@ def test_notes() -> None:
     )
 
 
+def test_what_devices_publish_at_many_places_is_one_note() -> None:
+    names = [f"s{number}" for number in range(7)]
+    nodes = topology(*(site(name, f"10.0.0.{at}") for at, name in enumerate(names, 1)))
+    jobs = "".join(
+        f"\n  - {{name: A-{name}, site: {name}, source_topic: t, sink_topic: u, {CODE_JOB}}}"
+        for name in names
+    )
+    assert resolved(f"jobs:{jobs}", nodes).notes == (
+        "t at s0, s1, s2, s3, s4 and 2 more is written by no job: devices must publish it",
+    )
+
+
 def test_a_job_of_the_same_pipeline_is_no_conflict() -> None:
     text = f"name: p\njobs: [{{name: A, site: a, source_topic: t, {CODE_JOB}}}]"
     assert resolved(text, existing={"A": "p"}).pipeline.name == "p"
