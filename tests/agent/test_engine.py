@@ -253,6 +253,40 @@ def test_a_system_that_does_not_allow_it_is_no_reason_to_stop(
     assert asked == [module.os.SCHED_BATCH]
 
 
+class Ending(Job):
+    """Ends when it and another one have been told to."""
+
+    def __init__(self, name: str, together: threading.Barrier, problem: str = "") -> None:
+        super().__init__(name)
+        self._together, self._problem = together, problem
+        self.stopped = False
+
+    def stop(self) -> None:
+        self._together.wait(20)
+        self.stopped = True
+        if self._problem:
+            raise ConnectionError(self._problem)
+
+
+def test_jobs_that_go_are_stopped_side_by_side(engine: Engine) -> None:
+    together = threading.Barrier(2)
+    gone = [Ending("a", together), Ending("b", together)]
+    with_jobs(engine, *gone, stays := Job("stays"))
+    engine._written["stays"] = repr(item := {"assignment": {"job": "stays"}, "package": ""})
+    engine._reconcile(engine._config | {"jobs": [item]}, None)  # type: ignore[arg-type]
+    assert all(job.stopped for job in gone)
+    assert engine._jobs == {"stays": stays}
+
+
+def test_one_that_cannot_be_stopped_keeps_no_other_from_it(engine: Engine) -> None:
+    together = threading.Barrier(2)
+    gone = [Ending("a", together, "Spark is gone"), Ending("b", together)]
+    with_jobs(engine, *gone)
+    with pytest.raises(ConnectionError, match="Spark is gone"):
+        engine._reconcile(engine._config | {"jobs": []}, None)  # type: ignore[arg-type]
+    assert all(job.stopped for job in gone)
+
+
 class Wanting:
     """A parent that is there for good."""
 

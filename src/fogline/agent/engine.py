@@ -12,7 +12,8 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ _STARTING_EACH, _STARTING_LONGEST = 0.01, 0.1
 """How often jobs that start are looked at besides, by their number: somebody waits for them."""
 _STARTING_PARTS = 10
 _STARTING = "starting"
+_MOST_STOPPED = 4
+"""At a time."""
 
 
 def main() -> None:
@@ -94,8 +97,7 @@ class Engine:
         place = Workplace(spark, self._folder, self._logs, self._append, *times)
         with engine_alive():
             self._serve(parent, place)
-            for job in self._jobs.values():
-                job.stop()
+            _stop(self._jobs.values())
             spark.stop()
 
     def _serve(self, parent: Parent, place: Workplace) -> None:
@@ -118,8 +120,9 @@ class Engine:
         """Ends what is no longer wanted, begins what is new, leaves the rest alone."""
         self._config = config
         wanted = {item["assignment"]["job"]: item for item in config["jobs"]}
-        for name in [n for n in self._jobs if n not in wanted]:
-            self._jobs.pop(name).stop()
+        gone = [name for name in self._jobs if name not in wanted]
+        _stop([self._jobs.pop(name) for name in gone])
+        for name in gone:
             self._written.pop(name, None)
         for name, item in wanted.items():
             written = repr(item)
@@ -211,6 +214,14 @@ class Engine:
         with self._writing:
             while self._writers:
                 self._writers.popitem()[1].close()
+
+
+def _stop(jobs: Collection[EngineJob]) -> None:
+    """Several side by side: each waits for its last batch and for the disk. Raises what the first
+    of them raised, when all are through."""
+    if jobs:
+        with ThreadPoolExecutor(min(len(jobs), _MOST_STOPPED)) as pool:
+            list(pool.map(lambda job: job.stop(), jobs))
 
 
 def with_slots(engine: str, slots: int) -> str:
