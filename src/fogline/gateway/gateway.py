@@ -141,9 +141,8 @@ class Gateway:
         wanted = read_assignments(assignments, jobs)
         with self._guard:
             self._check_endings(wanted)
-            for assignment in wanted:
-                self._install(assignment)
-            self._want()
+            if any([self._install(assignment) for assignment in wanted]):
+                self._want()
             self.unsettled = True
 
     def remove(self, jobs: Any) -> None:
@@ -224,16 +223,19 @@ class Gateway:
 
     # ── jobs ───────────────────────────────────────────────────────────────────────────────────
 
-    def _install(self, assignment: Assignment) -> None:
+    def _install(self, assignment: Assignment) -> bool:
+        """Whether it begins something: else it reads what it has read."""
         known = self._jobs.get(assignment.job)
         ending = self._ending.pop(assignment.job, None) is not None
         if known is not None and not ending and known[0].assignment.computes_like(assignment):
             job, routes = known
             job.update(assignment)
             routes.follow(assignment)
+            begins = False
         else:
-            job = self._begin_anew(assignment, goes_on=not ending)
+            job, begins = self._begin_anew(assignment, goes_on=not ending), True
         self._ledger.put(self.config.gateway, job.told)
+        return begins
 
     def _begin_anew(self, assignment: Assignment, goes_on: bool) -> Job:
         """A job that is new, or computes something else from where it is, or takes the place of one
