@@ -11,6 +11,7 @@ import pytest
 
 from fogline.agent import engine as module
 from fogline.agent.engine import Engine, with_slots
+from fogline.agent.engine_jobs import own_trigger
 from fogline.agent.told import engine_slots
 from fogline.model.jobs import Assignment, Code
 from fogline.model.sites import JobStatus, QueryStatus
@@ -308,3 +309,12 @@ def test_counts_are_kept_when_spark_dies(engine: Engine, monkeypatch: pytest.Mon
     with pytest.raises(ConnectionError):
         engine._serve(Wanting(), None)  # type: ignore[arg-type]
     assert (first.kept, last.kept) == (1, 1)
+
+
+def test_jobs_of_a_site_do_not_begin_their_batches_at_once() -> None:
+    intervals = {own_trigger(1000, f"job-{number}") for number in range(100)}
+    assert min(intervals) >= 1000
+    assert max(intervals) <= 1040
+    assert len(intervals) > 20
+    assert own_trigger(1000, "a") == own_trigger(1000, "a")
+    assert [own_trigger(interval, "a") for interval in (0, 20)] == [0, 20]

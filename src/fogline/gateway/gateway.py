@@ -141,7 +141,8 @@ class Gateway:
         wanted = read_assignments(assignments, jobs)
         with self._guard:
             self._check_endings(wanted)
-            if any([self._install(assignment) for assignment in wanted]):
+            begun = [assignment for assignment in wanted if self._install(assignment)]
+            if begun:
                 self._want()
             self.unsettled = True
 
