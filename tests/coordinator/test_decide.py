@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +18,7 @@ from fogline.coordinator.state import (
     INSTALL,
     LOST,
     MOST_JOBS,
+    MOST_READERS,
     REFUSED,
     REMOVE,
     Answer,
@@ -27,7 +30,7 @@ from fogline.coordinator.state import (
     Wanted,
     wait_seconds,
 )
-from fogline.model.jobs import Assignment, Steps
+from fogline.model.jobs import Assignment, Place, Steps
 from fogline.model.nodes import GONE, ONLINE, SILENT, SITE, Node, NodeView, Observed
 
 ORDER = Order.of({"down": ["up"], "up": []})
@@ -70,6 +73,52 @@ def test_downstream_goes_first_and_the_rest_when_it_is_confirmed() -> None:
     memory = absorb(memory, Answer(command.id, "a", 1.0, DONE))
     (command,), memory = decide(wanted, see(), ORDER, memory, 1.0)
     assert command.jobs == ("up",)
+
+
+def changed(job: str, node: str = "a", **more: Any) -> tuple[Wanted, Wanted]:
+    """A job as it was wanted, and with another parameter."""
+    before = Wanted.of("a", Assignment(job, "p", Steps(()), reads=(Place("t"),)))
+    told = replace(before.assignment, parameters={"n": 1}, **more)
+    return before, Wanted.of(node, told).after(before)
+
+
+def test_who_is_there_and_reads_the_same_need_not_be_waited_for() -> None:
+    (up, new_up), (down, new_down) = changed("up"), changed("down")
+    command, memory = first({"up": new_up, "down": new_down}, see(up=up, down=down))
+    assert (command.op, command.jobs) == (INSTALL, ("down", "up"))
+    memory = absorb(memory, Answer(command.id, "a", 0.0, DONE))
+    again = {"up": changed("up", input={"x": "y"})[1], "down": new_down}
+    (command,), _ = decide(again, see(up=up, down=down), ORDER, memory, 0.1)
+    assert command.jobs == ("up",)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"reads": (Place("other"),)}, {"running": False}, {"node": "b"}],
+)
+def test_who_reads_something_else_is_waited_for(more: dict[str, Any]) -> None:
+    (up, new_up), (down, new_down) = changed("up"), changed("down", **more)
+    assert new_down.readers == ()
+    commands, _ = decide(
+        {"up": new_up, "down": new_down}, see(up=up, down=down), ORDER, Memory(), 0.0
+    )
+    assert "up" not in [job for command in commands for job in command.jobs]
+
+
+def test_who_is_there_in_a_version_that_nobody_knows_is_waited_for() -> None:
+    (up, new_up), (_, new_down) = changed("up"), changed("down")
+    command, _ = first({"up": new_up, "down": new_down}, see(up=up, down=None))
+    assert command.jobs == ("down",)
+
+
+def test_only_the_last_versions_are_remembered() -> None:
+    wanted = Wanted.of("a", Assignment("j", "p", Steps(())))
+    versions = []
+    for number in range(20):
+        versions.append(wanted.version)
+        told = replace(wanted.assignment, parameters={"n": number})
+        wanted = Wanted.of("a", told).after(wanted)
+    assert list(wanted.readers) == versions[-MOST_READERS:]
 
 
 def test_what_goes_together_is_removed_together() -> None:

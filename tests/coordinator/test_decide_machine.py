@@ -22,7 +22,7 @@ from fogline.coordinator.state import (
     Order,
     Wanted,
 )
-from fogline.model.jobs import Assignment, Steps
+from fogline.model.jobs import Assignment, Place, Steps
 from fogline.model.nodes import GONE, ONLINE, SITE, Node, NodeView, Observed
 
 NODES = ("a", "b", "c")
@@ -31,7 +31,8 @@ LOCAL = "own"
 
 
 def assignment(job: str, number: int) -> Assignment:
-    return Assignment(job, "p", Steps(()), parameters={"n": number})
+    reads = (Place(f"t{number % 2}"),)
+    return Assignment(job, "p", Steps(()), reads, parameters={"n": number})
 
 
 @dataclass
@@ -88,7 +89,8 @@ class World(RuleBasedStateMachine):
 
     @rule(job=st.sampled_from(JOBS), node=st.sampled_from(NODES), number=st.integers(0, 2))
     def want(self, job: str, node: str, number: int) -> None:
-        self.wanted = {**self.wanted, job: Wanted.of(node, assignment(job, number))}
+        wanted = Wanted.of(node, assignment(job, number)).after(self.wanted.get(job))
+        self.wanted = {**self.wanted, job: wanted}
         self.ours.add(job)
 
     @rule(job=st.sampled_from(JOBS))
@@ -205,7 +207,7 @@ class World(RuleBasedStateMachine):
     def is_there(self, job: str) -> bool:
         item = self.wanted[job]
         found = self.nodes[item.node].jobs.get(job)
-        return found is not None and found.version == item.version
+        return found is not None and found.version in (item.version, *item.readers)
 
     def settled(self) -> bool:
         right = {(item.node, job): item.version for job, item in self.wanted.items()}

@@ -1,10 +1,11 @@
 """The heart of the control loop: wanted − observed = commands. No I/O, no clock.
 
 Installs go downstream first: a job is told to write somewhere only when who reads there has been
-confirmed. Jobs that nobody wants are removed together, as soon as those that stay and fed them
-write elsewhere. A move is an install at the new node, and a remove at the old one once the job runs
-at the new one and everybody upstream writes there. A node that is not online is told nothing and
-keeps what it runs. Every command is idempotent, so the memory may get lost.
+confirmed, in this or an earlier version that reads the same. Jobs that nobody wants are removed
+together, as soon as those that stay and fed them write elsewhere. A move is an install at the new
+node, and a remove at the old one once the job runs at the new one and everybody upstream writes
+there. A node that is not online is told nothing and keeps what it runs. Every command is
+idempotent, so the memory may get lost.
 """
 
 from __future__ import annotations
@@ -95,7 +96,9 @@ def left_to_do(
         if _version(look, memory, item.node, job) != item.version
     )
     removes = frozenset(_unwanted(look, memory))
-    held = _held_installs(installs, order) | _held_removes(installs, removes, look, memory)
+    arriving = {job for node, job in installs if not _reads_there(look, memory, node, job)}
+    held = _held_installs(installs, arriving, order)
+    held |= _held_removes(installs, removes, look, memory)
     theirs = frozenset(item for item in installs if is_local(views.get(item[0]), item[1]))
     return Work(installs, removes, held | theirs)
 
@@ -123,10 +126,17 @@ def _unwanted(look: Look, memory: Memory) -> Iterable[tuple[str, str]]:
                 yield node, job
 
 
+def _reads_there(look: Look, memory: Memory, node: str, job: str) -> bool:
+    """Whether a job that is to be installed is there with another version that reads the same."""
+    readers = look.wanted[job].readers
+    return bool(readers) and _version(look, memory, node, job) in readers
+
+
 def _held_installs(
-    installs: frozenset[tuple[str, str]], order: Order
+    installs: frozenset[tuple[str, str]], arriving: Iterable[str], order: Order
 ) -> frozenset[tuple[str, str]]:
-    waiting = reach({job for _, job in installs}, order.upstream)
+    """Those upstream of jobs that do not keep yet what is sent to them."""
+    waiting = reach(arriving, order.upstream)
     return frozenset(item for item in installs if item[1] in waiting)
 
 

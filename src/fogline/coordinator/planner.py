@@ -123,4 +123,4 @@ class Planner:
         known = self._plan.wanted.get(job.name)
         if before is job and known is not None and known.assignment == assignment:
             return known
-        return Wanted(node, assignment, texts.version(assignment))
+        return Wanted(node, assignment, texts.version(assignment)).after(known)

@@ -24,6 +24,7 @@ BELIEF_SECONDS = 5.0
 """How long an answer counts more than what the node's status says: that may be older."""
 MOST_JOBS = 200
 """In one command."""
+MOST_READERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,25 @@ class Wanted:
     node: str
     assignment: Assignment
     version: str
+    readers: tuple[str, ...] = ()
+    """Versions that were wanted there before and read the same: what is sent to the job is kept
+    with each of them. The last ones, as far as they are known."""
 
     @classmethod
     def of(cls, node: str, assignment: Assignment) -> Wanted:
         return cls(node, assignment, assignment.version)
+
+    def after(self, before: Wanted | None) -> Wanted:
+        """The same, following what was wanted until now."""
+        if before is None or not self._reads_like(before):
+            return self
+        readers = (*before.readers, before.version)[-MOST_READERS:]
+        return Wanted(self.node, self.assignment, self.version, readers)
+
+    def _reads_like(self, other: Wanted) -> bool:
+        ours, theirs = self.assignment, other.assignment
+        alike = ours.reads == theirs.reads and ours.running and theirs.running
+        return alike and self.node == other.node
 
 
 @dataclass(frozen=True, slots=True)
