@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from fogline.language.ast import QueryFile
 from fogline.language.parser import parse
-from fogline.model.results import Result
+from fogline.model.results import Result, parse_results
 from fogline.plan.build import plan_text
 from fogline.plan.operators import Plan
 from fogline.plan.program import Program, lower
@@ -101,7 +101,13 @@ def from_batch(spark: SparkSession, name: str) -> Rows:
     program = lower(optimised(name))
     inputs = {s: Input(path, format="ndjson") for s, path in inputs_of(name, program).items()}
     kept: list[Result] = []
-    run_batch(spark, program, inputs, kept.extend, spark_functions(FUNCTIONS))
+    run_batch(
+        spark,
+        program,
+        inputs,
+        lambda lines: kept.extend(parse_results(lines)),
+        spark_functions(FUNCTIONS),
+    )
     return [json.loads(result.record) for result in kept]
 
 
@@ -113,7 +119,15 @@ def from_stream(spark: SparkSession, name: str, scratch: Path, max_bytes: int = 
     }
     kept: list[Result] = []
     functions = spark_functions(FUNCTIONS)
-    with StreamRun(spark, program, inputs, kept.extend, scratch, functions, True) as run:
+    with StreamRun(
+        spark,
+        program,
+        inputs,
+        lambda lines: kept.extend(parse_results(lines)),
+        scratch,
+        functions,
+        True,
+    ) as run:
         assert run.wait(120)
     return [json.loads(result.record) for result in kept]
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from fogline.model.results import Result
+from fogline.model.results import Result, parse_results
 from fogline.plan.build import plan_text
 from fogline.plan.program import lower
 from fogline.plan.rules import optimise
@@ -37,7 +37,12 @@ def batch(spark: SparkSession, name: str, path: Path) -> Found:
     program = lower(optimise(plan_text(text))[0])
     found: list[Result] = []
     streams = {s.stream.name for s in (*program.scans, *program.record_scans)}
-    run_batch(spark, program, dict.fromkeys(streams, Input(path)), found.extend)
+    run_batch(
+        spark,
+        program,
+        dict.fromkeys(streams, Input(path)),
+        lambda lines: found.extend(parse_results(lines)),
+    )
     windowed = {o.name for o in program.outputs if o.trigger is not None}
     return by_window(json.loads(r.record) for r in found if r.insight in windowed)
 

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fogline.log import LogBusy, LogWriter, SiteLog
-from fogline.model.results import Result
+from fogline.model.results import Result, parse_results
 from fogline.plan.build import plan_text
 from fogline.plan.program import lower
 from fogline.plan.rules import optimise
@@ -272,7 +272,10 @@ def test_real_time_gives_what_a_batch_gives(
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     wanted: list[Result] = []
     run_batch(
-        spark, lower(optimise(plan_text(STREAM + text))[0]), {"s": Input(path)}, wanted.extend
+        spark,
+        lower(optimise(plan_text(STREAM + text))[0]),
+        {"s": Input(path)},
+        lambda lines: wanted.extend(parse_results(lines)),
     )
     start(text)
     send(writer, *readings)

@@ -34,7 +34,7 @@ def program_of(text: str) -> Program:
 
 def in_batch(spark: SparkSession, program: Program, inputs: Mapping[str, Input]) -> Found:
     found: list[str] = []
-    run_batch(spark, program, inputs, lambda rs: found.extend(r.record for r in rs))
+    run_batch(spark, program, inputs, lambda lines: found.extend(lines.decode().splitlines()))
     return indexed(json.loads(line) for line in found)
 
 
@@ -46,7 +46,7 @@ def in_stream(
         spark,
         program,
         inputs,
-        lambda rs: found.extend(r.record for r in rs),
+        lambda lines: found.extend(lines.decode().splitlines()),
         scratch,
         available_now=True,
     ) as run:

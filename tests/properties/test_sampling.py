@@ -11,7 +11,7 @@ from statistics import mean
 import pytest
 from pyspark.sql import SparkSession
 
-from fogline.model.results import Result
+from fogline.model.results import Result, parse_results
 from fogline.plan.build import plan_text
 from fogline.plan.program import lower
 from fogline.plan.rules import optimise
@@ -38,7 +38,14 @@ def _run(
 ) -> dict[tuple[str, str, int], dict[str, float]]:
     found: list[Result] = []
     program = lower(optimise(plan_text(text))[0])
-    with StreamRun(spark, program, {"s": given}, found.extend, scratch, available_now=True) as run:
+    with StreamRun(
+        spark,
+        program,
+        {"s": given},
+        lambda lines: found.extend(parse_results(lines)),
+        scratch,
+        available_now=True,
+    ) as run:
         assert run.wait(300)
     return {(r.insight, r.key, r.end_ms): json.loads(r.record) for r in found}
 

@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fogline.language.parser import parse
-from fogline.model.results import Result
+from fogline.model.results import Result, parse_results
 from fogline.plan.build import plan_text
 from fogline.plan.program import lower
 from fogline.plan.rules import optimise
@@ -66,10 +66,17 @@ def results(spark: SparkSession, name: str, scratch: Path, stream: bool) -> Rows
     inputs = {scan.stream.name: given for scan in scans}
     kept: list[Result] = []
     if stream:
-        with StreamRun(spark, program, inputs, kept.extend, scratch, available_now=True) as run:
+        with StreamRun(
+            spark,
+            program,
+            inputs,
+            lambda lines: kept.extend(parse_results(lines)),
+            scratch,
+            available_now=True,
+        ) as run:
             assert run.wait(240)
     else:
-        run_batch(spark, program, inputs, kept.extend)
+        run_batch(spark, program, inputs, lambda lines: kept.extend(parse_results(lines)))
     return [json.loads(result.record) for result in kept]
 
 

@@ -8,7 +8,7 @@ only a stretch of event time counts: that of the results, and before it what the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from fogline.fabric.records import DESCRIBED
 from fogline.fabric.times import moment
 from fogline.language.ast import EventWindow
 from fogline.log import SiteLog
-from fogline.model.results import Result
+from fogline.model.results import ResultRange
 from fogline.model.sites import stream_log
 from fogline.model.streams import FABRIC, MQTT, StreamSource
 from fogline.plan.asked import question_of
@@ -44,16 +44,10 @@ class Stretch:
     start: int
     end: int
 
-    def results(self, program: Program) -> Callable[[Result], bool]:
-        """Whether a result belongs to it: a window that ends in it, or a record that lies in it."""
-        moments = {output.name for output in program.outputs if _of_a_moment(output)}
-        first, last = self.start // 1000, -(-self.end // 1000)
-
-        def belongs(result: Result) -> bool:
-            begun = result.end_ms >= first if result.insight in moments else result.end_ms > first
-            return begun and result.end_ms <= last
-
-        return belongs
+    def results(self, program: Program) -> ResultRange:
+        """Which results belong to it."""
+        moments = frozenset(output.name for output in program.outputs if _of_a_moment(output))
+        return ResultRange(self.start // 1000, -(-self.end // 1000), moments)
 
 
 def _of_a_moment(output: Output) -> bool:

@@ -148,7 +148,7 @@ class _LiveRun:
         received = sum(s["messages"] for s in self._status["ingest"].get("subscriptions", []))
         bad, late = (sum(job[kind] for job in jobs) for kind in ("bad", "late"))
         count = StreamCount(received, bad, late)
-        return Account({"messages": count}, self._results, 0)
+        return Account({"messages": count}, self._results)
 
     def finish(self) -> None:
         """What was on its way when everything stopped is shown too."""

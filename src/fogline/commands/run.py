@@ -7,7 +7,8 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from fogline.commands.screen import Screen, make_screen
 from fogline.commands.spool import Spool
 from fogline.commands.stopping import ctrl_c
 from fogline.errors import DataError, UsageError
-from fogline.model.results import Result
+from fogline.model.results import ResultRange
 from fogline.model.streams import StreamSource
 from fogline.plan.program import Program, lower
 from fogline.plan.query_file import LoadedQuery, load_query
@@ -32,9 +33,6 @@ from fogline.settings import Settings
 if TYPE_CHECKING:
     from fogline.spark.engine import StreamRun
     from fogline.spark.scan import Input
-
-
-OnResults = Callable[[Sequence[Result]], None]
 
 
 def run_file(path: Path, options: Options, settings: Settings) -> None:
@@ -98,7 +96,7 @@ def run_program(
     options: Options,
     screen: Screen,
     settings: Settings,
-    belongs: Callable[[Result], bool] | None = None,
+    within: ResultRange | None = None,
 ) -> None:
     """Runs until the input ends, the time is up or Ctrl-C; always tells how it went.
 
@@ -116,23 +114,22 @@ def run_program(
         started = time.monotonic()
         if options.batch:
             screen.say("computing")
-            show = screen.results if belongs is None else _those(belongs, screen.results)
-            run_batch(spark, program, inputs, show, functions)
+            screen.counts = run_batch(spark, program, inputs, screen.lines, functions, within)
             folder = next((i.rejects for i in inputs.values() if i.rejects), None)
             screen.finish(None, time.monotonic() - started, folder, count_rejects(folder))
             return
         steady = not any(i.tail for i in inputs.values()) and options.pace is None
-        with StreamRun(
-            spark, program, inputs, screen.results, settings.scratch, functions, steady
-        ) as run:
-            with ctrl_c() as asked, contextlib.suppress(KeyboardInterrupt):
-                run.wait(options.seconds, lambda: _look(run, screen, asked))
-            folder = next(iter(inputs.values())).rejects
-            screen.finish(run.account(), time.monotonic() - started, folder, None)
-
-
-def _those(belongs: Callable[[Result], bool], show: OnResults) -> OnResults:
-    return lambda results: show([result for result in results if belongs(result)])
+        with (
+            StreamRun(
+                spark, program, inputs, screen.lines, settings.scratch, functions, steady
+            ) as run,
+            ctrl_c() as asked,
+            contextlib.suppress(KeyboardInterrupt),
+        ):
+            run.wait(options.seconds, lambda: _look(run, screen, asked))
+        account, folder = run.account(), next(iter(inputs.values())).rejects
+        screen.counts = Counter(account.insights)
+        screen.finish(account, time.monotonic() - started, folder, None)
 
 
 def _look(run: StreamRun, screen: Screen, asked: threading.Event) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from fogline.model.results import Account, Result, StreamCount
+from fogline.model.results import Account, Result, StreamCount, parse_results
 from fogline.plan.program import Program
 
 _SHOWN = 20
@@ -41,6 +41,10 @@ class Screen:
 
     def say(self, text: str) -> None:
         """What is being done now, while there is nothing else to see."""
+
+    def lines(self, lines: bytes) -> None:
+        """Results as lines of JSON."""
+        self.results(parse_results(lines))
 
     def results(self, results: Sequence[Result]) -> None:
         self.counts.update(r.insight for r in results)
@@ -71,6 +75,14 @@ class Screen:
 
 class JsonScreen(Screen):
     """One insight record a line, as the language reference gives it."""
+
+    def lines(self, lines: bytes) -> None:
+        """As they come: nothing is made of them here."""
+        try:
+            sys.stdout.buffer.write(lines)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            self.reader_gone = True
 
     def results(self, results: Sequence[Result]) -> None:
         self.counts.update(r.insight for r in results)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +16,34 @@ class Result:
     key: str
     value: str
     record: str
-    fraction: float | None = None
+
+
+def parse_results(lines: bytes) -> list[Result]:
+    """Results from their records, one a line."""
+    return [_parse(line) for line in lines.decode().split("\n") if line]
+
+
+def _parse(line: str) -> Result:
+    record = json.loads(line)
+    value = record["value"]
+    end = datetime.fromisoformat(record["window"]["end"])
+    return Result(
+        record["insight"],
+        round(end.timestamp() * 1000),
+        json.dumps(record["keys"]),
+        value if isinstance(value, str) else json.dumps(value),
+        line,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRange:
+    """Which results belong to a stretch of time: windows that end in it, records that lie in it."""
+
+    first_ms: int
+    last_ms: int
+    at_records: frozenset[str]
+    """Insights that are evaluated at records, so that their end is the time of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +62,8 @@ class Account:
 
     streams: dict[str, StreamCount] = field(default_factory=dict)
     results: int = 0
-    batches: int = 0
+    insights: dict[str, int] = field(default_factory=dict)
+    """Results by insight."""
 
     @property
     def records(self) -> int:

@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fogline.plan.program import Program
 from fogline.spark.appending import Append, writer_of
-from fogline.spark.collecting import collect
 from fogline.spark.outbound import outbound
 from fogline.spark.sampling import LiveSampling
 
@@ -37,7 +36,7 @@ class AdaptiveSink:
         def batch(frame: DataFrame, number: int) -> None:
             kept = frame.orderBy("end", "insight", "key").persist()
             try:
-                self._sampling.learn(collect(kept))
+                self._sampling.learn(kept)
                 rows = outbound(kept, self._program, self._job, self._outlet).collect()
             finally:
                 kept.unpersist()

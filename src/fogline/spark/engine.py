@@ -1,7 +1,7 @@
 """Runs a program on Spark: as a stream in micro-batches, or as a batch over what is there.
 
 A run owns its queries and its checkpoint; `stop` ends them and removes what they left behind.
-Results are handed over once per batch, in the order of their windows.
+Results are handed over as lines of JSON, within a batch in the order of their windows.
 """
 
 from __future__ import annotations
@@ -9,28 +9,29 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from fogline.errors import FoglineError, SetupError
-from fogline.model.results import Account, Result, StreamCount
+from fogline.errors import SetupError
+from fogline.model.results import Account, ResultRange, StreamCount
 from fogline.plan.program import Program
-from fogline.spark.collecting import collect
 from fogline.spark.columns import Functions, no_functions
 from fogline.spark.compile import Compiled, compile_program
 from fogline.spark.failures import told
+from fogline.spark.result_output import OnLines, ResultOutput, stream_writer
 from fogline.spark.sampling import LiveSampling
 from fogline.spark.scan import Input
 from fogline.spark.session import engine_alive
 
-OnResults = Callable[[Sequence[Result]], None]
 _POLL_SECONDS = 0.1
 _END_OF_STREAM = "999"
 """Watermarks in the years 9990 to 9999 mean that the last record has been seen."""
@@ -40,21 +41,40 @@ def run_batch(
     spark: SparkSession,
     program: Program,
     inputs: Mapping[str, Input],
-    on_results: OnResults,
+    on_lines: OnLines,
     functions: Functions = no_functions,
-) -> int:
-    """Computes everything over what the inputs hold now; gives the number of results."""
+    within: ResultRange | None = None,
+) -> Counter[str]:
+    """Computes everything over what the inputs hold now; gives the number of results by insight."""
     compiled = _compiled(spark, program, inputs, False, functions)
-    total = 0
-    for frame in compiled.frames.values():
-        try:
-            with engine_alive():
-                results = collect(frame)
-        except PySparkException as error:
-            raise told(error) from error
-        total += len(results)
-        on_results(results)
-    return total
+    with results_folder(spark) as folder, ResultOutput(spark, folder, on_lines) as output:
+        for frame in compiled.frames.values():
+            try:
+                with engine_alive():
+                    output.write(frame if within is None else _those(frame, within))
+            except PySparkException as error:
+                raise told(error) from error
+    if output.failure is not None:
+        raise output.failure
+    return output.counts()
+
+
+def _those(frame: DataFrame, within: ResultRange) -> DataFrame:
+    end, at_record = F.col("end"), F.col("insight").isin(list(within.at_records))
+    begun = (at_record & (end >= within.first_ms)) | (~at_record & (end > within.first_ms))
+    return frame.where(begun & (end <= within.last_ms))
+
+
+@contextmanager
+def results_folder(spark: SparkSession) -> Iterator[Path]:
+    """Where sorted results wait to be merged: on disk, or where all workers of a cluster see it."""
+    local = str(spark.sparkContext.master).startswith("local")
+    below = None if local else spark.sparkContext.getConf().get("spark.local.dir")
+    folder = Path(tempfile.mkdtemp(prefix="fogline-results-", dir=below))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _compiled(
@@ -80,29 +100,32 @@ class StreamRun:
         spark: SparkSession,
         program: Program,
         inputs: Mapping[str, Input],
-        on_results: OnResults,
+        on_lines: OnLines,
         scratch: Path,
         functions: Functions = no_functions,
         available_now: bool = False,
     ) -> None:
-        self._spark = spark
-        self._on_results = on_results
-        self._results = 0
-        self._batches = 0
-        self._failure: BaseException | None = None
         self._counts: dict[str, StreamCount] = {}
+        self._final: Account | None = None
         self._streams = {
             "windows": [s.stream.name for s in program.scans],
             "records": [s.stream.name for s in program.record_scans],
         }
-        self._folder = Path(tempfile.mkdtemp(prefix="fogline-run-", dir=scratch))
-        controls = {name: f"{self._folder.name}/{name}" for name in inputs}
-        self._sampling = LiveSampling(spark, program, controls)
-        own = {name: replace(given, control=controls[name]) for name, given in inputs.items()}
-        compiled = _compiled(spark, program, own, True, functions)
-        self._queries = {
-            name: self._start(name, frame, available_now) for name, frame in compiled.frames.items()
-        }
+        self._available_now = available_now
+        self._stack = ExitStack()
+        with self._stack:
+            self._folder = Path(tempfile.mkdtemp(prefix="fogline-run-", dir=scratch))
+            self._stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
+            controls = {name: f"{self._folder.name}/{name}" for name in inputs}
+            self._sampling = LiveSampling(spark, program, controls)
+            own = {name: replace(given, control=controls[name]) for name, given in inputs.items()}
+            compiled = _compiled(spark, program, own, True, functions)
+            folder = self._stack.enter_context(results_folder(spark))
+            self._output = self._stack.enter_context(ResultOutput(spark, folder, on_lines))
+            self._queries = {
+                name: self._start(name, frame) for name, frame in compiled.frames.items()
+            }
+            self._stack = self._stack.pop_all()
 
     def __enter__(self) -> StreamRun:
         return self
@@ -110,32 +133,40 @@ class StreamRun:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _start(self, name: str, frame: DataFrame, available_now: bool) -> StreamingQuery:
-        writer = frame.writeStream.foreachBatch(self._batch).queryName(f"fogline-{name}")
+    def _start(self, name: str, frame: DataFrame) -> StreamingQuery:
+        adapts = self._sampling.is_needed
+        writer: Any = (
+            frame.writeStream.foreachBatch(self._adapt)
+            if adapts
+            else stream_writer(frame, self._output)
+        )
+        writer = writer.queryName(f"fogline-{name}")
         writer = writer.option("checkpointLocation", str(self._folder / name))
-        trigger: Any = {"availableNow": True} if available_now else {"processingTime": "0 seconds"}
-        return writer.trigger(**trigger).start()
+        now = {"availableNow": True} if self._available_now else {"processingTime": "0 seconds"}
+        query: StreamingQuery = writer.trigger(**now).start()
+        return query
 
-    def _batch(self, frame: DataFrame, number: int) -> None:
+    def _adapt(self, frame: DataFrame, number: int) -> None:
+        """A batch of insights with MAX_ERROR: it also decides the sample of the next one."""
+        kept = frame.persist()
         try:
-            results = collect(frame)
-            self._sampling.learn(results)
-            self._results += len(results)
-            self._batches += 1
-            if results:
-                self._on_results(results)
-        except BaseException as error:
-            self._failure = error
-            raise
+            self._sampling.learn(kept)
+            self._output.write(kept)
+        finally:
+            kept.unpersist()
 
     # ── watching ───────────────────────────────────────────────────────────────────────────────
 
     def account(self) -> Account:
-        """Counts so far."""
+        """Counts so far, or those of the end."""
+        if self._final is not None:
+            return self._final
         for name, query in self._queries.items():
-            for progress in query.recentProgress[-1:]:
+            progress = query.lastProgress
+            if progress is not None:
                 self._note(name, progress)
-        return Account(dict(self._counts), self._results, self._batches)
+        insights = self._output.counts()
+        return Account(dict(self._counts), insights.total(), insights)
 
     def _note(self, name: str, progress: Any) -> None:
         for stream, source in zip(self._streams[name], progress.sources, strict=False):
@@ -148,6 +179,8 @@ class StreamRun:
 
     def finished(self) -> bool:
         """Whether every query has seen the end of its streams; raises what made one fail."""
+        if self._output.failure is not None:
+            raise self._output.failure
         return all(self._is_over(query) for query in self._queries.values())
 
     def _is_over(self, query: StreamingQuery) -> bool:
@@ -163,8 +196,6 @@ class StreamRun:
         return ended and (not progress.stateOperators or watermark.startswith(_END_OF_STREAM))
 
     def _raise_failure(self, query: StreamingQuery) -> None:
-        if isinstance(self._failure, FoglineError | BrokenPipeError | KeyboardInterrupt):
-            raise self._failure
         error = query.exception()
         if error is not None:
             raise told(error) from error
@@ -182,9 +213,9 @@ class StreamRun:
         return True
 
     def stop(self) -> None:
-        """Ends the queries; an engine that is gone already has none left to end."""
-        with suppress(SetupError), engine_alive():
-            self.account()
+        """Ends the queries and hands over what they have written; an engine that is gone already
+        has none left to end."""
+        with self._stack, suppress(SetupError), engine_alive():
             for query in self._queries.values():
                 query.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+            self._final = self.account()

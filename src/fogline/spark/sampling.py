@@ -7,13 +7,13 @@ median key. It drops at most by half and rises at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from fogline.model.results import Result
 from fogline.plan.program import Output, Program
 
 _MARGIN = 1.2
@@ -38,14 +38,16 @@ class LiveSampling:
             for stream in streams:
                 self._set(stream, _HIGHEST)
 
-    def learn(self, results: Iterable[Result]) -> None:
+    @property
+    def is_needed(self) -> bool:
+        return bool(self._live)
+
+    def learn(self, results: DataFrame) -> None:
         """Sets the fraction of the next batch from what this one needed."""
-        if not self._live:
-            return
+        adapting = F.col("insight").isin(list(self._live)) & F.col("fraction").isNotNull()
         needed: dict[str, list[float]] = {}
-        for result in results:
-            if result.insight in self._live and result.fraction is not None:
-                needed.setdefault(result.insight, []).append(result.fraction)
+        for insight, fraction in results.where(adapting).select("insight", "fraction").collect():
+            needed.setdefault(insight, []).append(fraction)
         wanted: dict[str, float] = {}
         for name, fractions in needed.items():
             for stream in self._streams[name]:
