@@ -6,10 +6,10 @@ The site lives in a folder of its own, which is removed at the end.
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from fogline.agent.store_config import StoreConfig
 from fogline.commands.screen import Screen
 from fogline.commands.stopping import ctrl_c
 from fogline.log import LogReader
-from fogline.model.results import Account, Result, StreamCount
+from fogline.model.results import Account, StreamCount
 from fogline.model.sites import insight_log
 from fogline.plan.query_file import LoadedQuery
 from fogline.settings import Settings
@@ -91,7 +91,7 @@ class _LiveRun:
         topics = {name: insight_log(_job(loaded), name) for name in shown}
         self._tails = {name: _Tail(site.logs.reader(topic)) for name, topic in topics.items()}
         self._began: float | None = None
-        self._results = 0
+        self._counts: Counter[str] = Counter()
         self._told = ""
         self._status: dict[str, Any] = {}
 
@@ -123,10 +123,10 @@ class _LiveRun:
 
     def _show(self) -> None:
         for name, tail in self._tails.items():
-            results = [_result(name, payload) for payload in tail.read()]
-            if results:
-                self._results += len(results)
-                self._screen.results(results)
+            payloads = tail.read()
+            if payloads:
+                self._counts[name] += len(payloads)
+                self._screen.lines(b"\n".join(payloads) + b"\n")
 
     def _waiting_for(self) -> str:
         for name in ("broker", "ingest", "engine", "publish"):
@@ -148,11 +148,12 @@ class _LiveRun:
         received = sum(s["messages"] for s in self._status["ingest"].get("subscriptions", []))
         bad, late = (sum(job[kind] for job in jobs) for kind in ("bad", "late"))
         count = StreamCount(received, bad, late)
-        return Account({"messages": count}, self._results)
+        return Account({"messages": count}, self._counts.total(), self._counts)
 
     def finish(self) -> None:
         """What was on its way when everything stopped is shown too."""
         self._show()
+        self._screen.counts = self._counts
         seconds = time.monotonic() - self._began if self._began is not None else 0.0
         self._screen.finish(self._account() if self._status else None, seconds, None, None)
 
@@ -167,10 +168,3 @@ class _Tail:
             return []
         records, self._position = self._reader.read(self._position)
         return [payload for _, payload in records]
-
-
-def _result(insight: str, payload: bytes) -> Result:
-    record = json.loads(payload)
-    value = record["value"]
-    shown = value if isinstance(value, str) else json.dumps(value)
-    return Result(insight, 0, json.dumps(record["keys"]), shown, payload.decode())
