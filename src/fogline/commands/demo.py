@@ -35,7 +35,7 @@ def run_demo(
     with contextlib.ExitStack() as stack:
         file = resources.as_file(resources.files("fogline.demo") / f"{name}.ins")
         loaded = load_query(Path(stack.enter_context(file)), settings)
-        screen = make_screen(lower(optimise(loaded.plan)[0]), as_json, None)
+        screen = make_screen(lower(optimise(loaded.plan)[0]), as_json, None, live=True)
 
         def feed(broker: str) -> None:
             stack.callback(_end, _devices(name, rate, broker))

@@ -46,7 +46,7 @@ def run_file(path: Path, options: Options, settings: Settings) -> None:
         return
     if options.source is None and _is_live(program):
         check_live_options(options)
-        screen = make_screen(program, options.as_json, None)
+        screen = make_screen(program, options.as_json, None, live=True)
         run_live(loaded, screen, settings, options.mqtt_port, options.seconds)
         return
     with contextlib.ExitStack() as stack:
