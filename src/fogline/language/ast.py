@@ -124,7 +124,7 @@ Key = Metric | Call
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Node):
-    """`left operator right`; with no left side, the insight's own value stands there."""
+    """`left operator right`; a missing left side is the insight's value or the call's argument."""
 
     operator: str
     left: Expression | None
@@ -133,7 +133,7 @@ class Comparison(Node):
 
 @dataclass(frozen=True, slots=True)
 class Membership(Node):
-    """`left IN (values)`; with no left side, the insight's own value stands there."""
+    """`left IN (values)`; a missing left side is the insight's value or the call's argument."""
 
     left: Expression | None
     values: tuple[Number | Text, ...]

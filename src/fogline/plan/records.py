@@ -263,24 +263,28 @@ class Records:
 
     # ── conditions ─────────────────────────────────────────────────────────────────────────────
 
-    def condition(self, node: ast.Condition, origins: tuple[str, ...]) -> Expr:
-        """A condition over the fields of a record."""
-        if isinstance(node, ast.And):
-            left, right = self.condition(node.left, origins), self.condition(node.right, origins)
+    def condition(
+        self, node: ast.Condition, origins: tuple[str, ...], own: ast.Expression | None
+    ) -> Expr:
+        """A condition over the fields of a record; a missing left side is `own`, if given."""
+        if isinstance(node, ast.And | ast.Or):
+            left = self.condition(node.left, origins, own)
+            right = self.condition(node.right, origins, own)
+            if isinstance(node, ast.Or):
+                return either(left, right)
             return Every((*conjuncts(left), *conjuncts(right)))
-        if isinstance(node, ast.Or):
-            return either(self.condition(node.left, origins), self.condition(node.right, origins))
         if isinstance(node, ast.Not):
-            return Inverse(self.condition(node.operand, origins))
-        if node.left is None:
-            message = "a condition on records needs a left side"
-            self.analysis.refuse("CONDITION", message, node, "write: WHEN field > 1")
+            return Inverse(self.condition(node.operand, origins, own))
+        side = node.left if own is None or node.left else replace(own, at=node.at)
+        if side is None:
+            message = "the condition does not say which metric is meant"
+            self.analysis.refuse("CONDITION", message, node, "write: WHEN metric > 1")
         if isinstance(node, ast.Membership):
             kind = self.membership_type(node)
-            left = self.expression(node.left, origins, kind)
-            self.check_same(left, kind, node)
-            return OneOf(left, tuple(v.value for v in node.values))
-        return self._comparison(node, node.left, origins)
+            value = self.expression(side, origins, kind)
+            self.check_same(value, kind, node)
+            return OneOf(value, tuple(v.value for v in node.values))
+        return self._comparison(node, side, origins)
 
     def _comparison(
         self, node: ast.Comparison, left: ast.Expression, origins: tuple[str, ...]

@@ -183,7 +183,8 @@ class Scope(Grouping):
     def _call_condition(self, call: ast.Call, origins: tuple[str, ...]) -> Expr | None:
         if call.condition is None:
             return None
-        return self.records.condition(call.condition, origins)
+        own = call.arguments[0] if len(call.arguments) == 1 else None
+        return self.records.condition(call.condition, origins, own)
 
     def _argument(self, node: ast.Expression, origins: tuple[str, ...], any_type: bool) -> Expr:
         stream = self.analysis.catalog.streams.get(getattr(node, "name", ""))
@@ -206,8 +207,8 @@ class Scope(Grouping):
         if not isinstance(self.insight.every, ast.TimeWindow):
             message = "an aggregate of an aggregate needs EVERY with a time"
             self.analysis.refuse("UNSUPPORTED", message, call, "add EVERY 10 SECONDS")
-        if len(call.arguments) != 1 or call.condition is not None:
-            message = f"{call.function} over an aggregate takes one argument and no WHEN"
+        if len(call.arguments) != 1:
+            message = f"{call.function} over an aggregate takes one argument"
             self.analysis.refuse("UNSUPPORTED", message, call)
         self._nested += 1
         argument = call.arguments[0]
@@ -229,6 +230,10 @@ class Scope(Grouping):
         inner = self.analysis.nested(hidden)
         if inner.value.type == LIST:
             self.analysis.refuse("TYPE", f"{call.function} needs numbers, not lists", call)
+        condition = None
+        if call.condition is not None:
+            value = ast.Metric("value", (inner.name,), at=argument.at)
+            condition = self.records.condition(call.condition, (inner.name,), value)
         kind = LIST if function in ("TOP_K", "HISTOGRAM", "OUTLIER_DETECTION") else NUMBER
         labelled = function == "TOP_K"
         return self._make(
@@ -237,7 +242,7 @@ class Scope(Grouping):
             parameters,
             window,
             offset,
-            None,
+            condition,
             (inner.name,),
             kind,
             labelled,

@@ -185,6 +185,7 @@ class _Writer:
         return str(shape.format(metric))
 
     def record_condition(self) -> str:
+        """About the fields of a record."""
         return self.random.choice(
             [
                 "y > 2.5",
@@ -195,6 +196,11 @@ class _Writer:
                 "on == 1 AND z >= 0",
             ]
         )
+
+    def argument_condition(self) -> str:
+        """About a record that an aggregate may take; without a left side, about its argument."""
+        own = ["> 3.123", "< 20.123 AND NOT city == turin", "(> 30.123 OR IN (1, 2)) AND y > 2.5"]
+        return self.random.choice([self.record_condition(), *own])
 
     def window(self, scope: _Scope) -> str:
         """What follows the metric inside an aggregate's parentheses."""
@@ -216,7 +222,7 @@ class _Writer:
     def aggregate(self, scope: _Scope) -> str:
         if scope.windows != "session" and self.random.random() < 0.3:
             return f"{self.function(_RUNNING)}({self.argument()})"
-        condition = f" WHEN {self.record_condition()}" if self.random.random() < 0.2 else ""
+        condition = f" WHEN {self.argument_condition()}" if self.random.random() < 0.2 else ""
         function = self.function(_PLAIN)
         arguments = self.argument()
         if function.upper() == "CORRELATION":

@@ -179,10 +179,11 @@ class Engine:
     def _inputs(self, call: Call, row: Row) -> tuple[Any, ...]:
         """What a record gives for each argument of an aggregate."""
         nothing = (None,) * len(call.arguments)
-        if call.condition is not None and not self.names.holds(
-            call.condition, lambda leaf: self.names.over(leaf, row)
-        ):
-            return nothing
+        if call.condition is not None:
+            first = call.arguments[0]
+            own = row.arguments[0] if row.arguments is not None else self.names.over(first, row)
+            if not self.names.holds(call.condition, lambda leaf: self.names.over(leaf, row), own):
+                return nothing
         if row.arguments is not None:
             return tuple(values.number(value) for value in row.arguments)
         return tuple(self._input(call, argument, row) for argument in call.arguments)

@@ -202,7 +202,7 @@ class Names:
     def holds(
         self, condition: Condition, leaf: Leaf, own: Any = None, keys: Iterable[str] = ()
     ) -> bool | None:
-        """Whether a condition is true, false or (null) neither; `own` is the insight's value."""
+        """Whether a condition is true, false or (null) neither; `own` is a missing left side."""
         if isinstance(condition, And | Or):
             join = values.both if isinstance(condition, And) else values.either
             return join(
