@@ -171,6 +171,20 @@ class Told:
         self.call()
 
 
+def test_what_was_never_done_is_due_on_a_machine_that_just_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The clock counts from the start of the machine, and its first seconds are not a past."""
+    now = 2.0
+    monkeypatch.setattr(publish.time, "monotonic", lambda: now)
+    clock = publish._Clock()
+    assert clock.is_due("status", 1000.0)
+    now = 1001.0
+    assert not clock.is_due("status", 1000.0)
+    now = 1002.0
+    assert clock.is_due("status", 1000.0)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the system tells nothing")
 def test_what_comes_after_a_while_is_sent_at_once(
     address: str, site: SiteLog, monkeypatch: pytest.MonkeyPatch

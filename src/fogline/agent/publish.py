@@ -283,12 +283,14 @@ def run(parent: Parent) -> None:
 
 
 class _Clock:
+    """When something was done last; what never was is due, however short the machine is up."""
+
     def __init__(self) -> None:
         self._last: dict[str, float] = {}
 
     def is_due(self, what: str, seconds: float) -> bool:
         now = time.monotonic()
-        due = now - self._last.get(what, 0.0) >= seconds
+        due = what not in self._last or now - self._last[what] >= seconds
         if due:
             self._last[what] = now
         return due
