@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import random
+import select
 import socket
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fogline.broker import (
     Broker,
     BrokerCertificateError,
+    BrokerClosedError,
     BrokerRefusedError,
     BrokerUnreachableError,
     Message,
     Options,
     Tls,
+    mqtt_link,
     open_broker,
 )
 from fogline.broker.backoff import Backoff
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions, ServerTls
+from fogline.broker.mqtt_client import make_client
 from fogline.errors import UsageError
 from tests.broker.certificates import Authority
 from tests.broker.worlds import eventually, numbered, payloads, receive, send
@@ -183,6 +188,36 @@ def test_a_server_that_speaks_something_else() -> None:
             broker.connect(timeout=1)
         thread.join()
         broker.close()
+
+
+def test_closing_while_it_connects(mosquitto: Mosquitto, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever closes does not wait; the network thread ends by itself, without an error."""
+    broker = open_broker(mosquitto.url)
+    poll = select.poll
+
+    def closed_before() -> select.poll:
+        broker.close(timeout=0)
+        return poll()
+
+    monkeypatch.setattr(mqtt_link.select, "poll", closed_before)
+    with pytest.raises(BrokerClosedError):
+        broker.connect()
+    eventually(lambda: f"mqtt {mosquitto.url}" not in {t.name for t in threading.enumerate()})
+
+
+def test_closing_before_there_is_a_thread(
+    mosquitto: Mosquitto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = open_broker(mosquitto.url)
+
+    def closed_before(*given: Any) -> Any:
+        broker.close()
+        return make_client(*given)
+
+    monkeypatch.setattr(mqtt_link, "make_client", closed_before)
+    with pytest.raises(BrokerClosedError):
+        broker.connect()
+    eventually(lambda: f"mqtt {mosquitto.url}" not in {t.name for t in threading.enumerate()})
 
 
 # ── crashes and reconnecting ─────────────────────────────────────────────────────────────────────

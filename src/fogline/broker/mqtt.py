@@ -52,7 +52,9 @@ class MqttBroker(Broker):
         self._check_open()
         self._link = link = Link(self._url, self._options, self._queues, timeout)
         link.answered.wait()
-        self._check_open()
+        if self._closed:  # perhaps before there was a link to stop
+            link.stop(0)
+            self._check_open()
         if not link.connected:
             raise link.problem
 

@@ -25,7 +25,7 @@ from fogline.broker.buffered import BufferedSocket
 from fogline.broker.errors import BrokerError, BrokerUnreachableError
 from fogline.broker.interface import Message
 from fogline.broker.mqtt_client import make_client
-from fogline.broker.mqtt_queues import Queues
+from fogline.broker.mqtt_queues import Queues, Waker
 from fogline.broker.options import Options
 from fogline.broker.packets import (
     PUBACK,
@@ -71,6 +71,7 @@ class Link:
         self._client.on_message = self._on_message
         self._client.on_publish = self._on_publish
         self._takers = Takers(queues.inbox.add, self._confirm, self._answer)
+        self._waker = queues.waker = Waker()
         self._stopping = threading.Event()
         self._connected_at = 0.0
         self._refusal: BrokerError | None = None
@@ -80,12 +81,19 @@ class Link:
     def stop(self, timeout: float) -> None:
         """Says good-bye and ends the thread; what takes longer ends in the background."""
         self._stopping.set()
-        self._queues.wake()
+        self._waker.wake()
         if self._thread is not threading.current_thread():
             self._thread.join(timeout)
         self.answered.set()
 
     def _run(self) -> None:
+        try:
+            self._stay_connected()
+        finally:
+            self._waker.close()
+            self.answered.set()
+
+    def _stay_connected(self) -> None:
         while not self._stopping.is_set():
             self._refusal = None
             try:
@@ -101,11 +109,8 @@ class Link:
     def _serve(self) -> None:
         """Moves packets until the connection ends."""
         connection = self._client.buffered
-        if self._stopping.is_set():  # while it connected; the queues may be closed by now
-            self._say_goodbye(connection)
-            return
         poll = select.poll()
-        poll.register(self._queues.woken, select.POLLIN)
+        poll.register(self._waker, select.POLLIN)
         give_up, next_check = time.monotonic() + self._timeout, 0.0
         while self._client.socket() is not None:
             if self._stopping.is_set():
@@ -129,8 +134,8 @@ class Link:
         pause = self._check_seconds if self.connected else CONNECT_CHECK_SECONDS
         ready = [file for file, _ in poll.poll(0 if pending else pause * 1000)]
         unconfirmed = self._queues.outbox.unconfirmed
-        if self._queues.woken.fileno() in ready:
-            self._queues.drain_wakes()
+        if self._waker.fileno() in ready:
+            self._waker.drain()
         if pending or (reading and connection.fileno() in ready):
             self._read(connection)
         if self.connected:

@@ -1,4 +1,7 @@
-"""What the threads of a program and the network thread of an MQTT connection share."""
+"""What the threads of a program and the network thread of an MQTT connection share.
+
+The queues live as long as the caller's side; a waker as long as the thread it wakes.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +17,48 @@ from fogline.broker.requests import Subscriptions
 
 
 class Queues:
-    """Everything in both directions, and a way to wake the network thread."""
+    """Everything in both directions, and whom to wake for it."""
 
     def __init__(self, options: Options) -> None:
         self.inbox = Inbox(options.queue_messages, options.queue_bytes)
         self.outbox = Outbox(options.queue_messages, options.queue_bytes)
         self.subscriptions = Subscriptions()
         self.acknowledged: deque[Batch] = deque()
-        self._waker, self.woken = socket.socketpair()
-        self._waker.setblocking(False)
-        self.woken.setblocking(False)
+        self.waker: Waker | None = None
+        """Of the network thread, once there is one."""
 
     def wake(self) -> None:
-        # When the pipe is full, or closed, there is nobody left to wake.
-        with contextlib.suppress(OSError):
-            self._waker.send(b"\0")
-
-    def drain_wakes(self) -> None:
-        with contextlib.suppress(OSError):
-            self.woken.recv(4096)
+        if self.waker is not None:
+            self.waker.wake()
 
     def close(self) -> None:
         """Ends all waiting with `BrokerClosedError`."""
         self.inbox.close()
         self.outbox.close()
         self.subscriptions.close()
-        self._waker.close()
-        self.woken.close()
+
+
+class Waker:
+    """Wakes the thread that polls it, which also closes it: nobody else knows when it is done."""
+
+    def __init__(self) -> None:
+        self._waking, self._woken = socket.socketpair()
+        self._waking.setblocking(False)
+        self._woken.setblocking(False)
+
+    def wake(self) -> None:
+        """From any thread."""
+        # When the pipe is full, or closed, there is nobody left to wake.
+        with contextlib.suppress(OSError):
+            self._waking.send(b"\0")
+
+    def fileno(self) -> int:
+        return self._woken.fileno()
+
+    def drain(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            self._woken.recv(4096)
+
+    def close(self) -> None:
+        self._waking.close()
+        self._woken.close()
