@@ -40,7 +40,7 @@ SEES: dict[str, frozenset[str]] = {
     "model": frozenset({"errors"}),
     "simulate": frozenset({"", "errors", "model"}),
     "spark": BASE | {"model", "language", "plan"},
-    "broker": BASE | {"model"},
+    "broker": BASE | {"model", "free_ports"},
     "log": BASE | {"model"},
     "storage": BASE | {"model", "log"},
     "fabric": BASE | {"model", "log", "storage", "broker", "control"},

@@ -19,7 +19,7 @@ def free_port(host: str = "127.0.0.1") -> int:
     """One by chance, so that two who ask at a time hardly get the same."""
     for _ in range(_TRIES):
         port = _FIRST + secrets.randbelow(_COUNT)
-        with socket.socket() as probe:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             try:
                 probe.bind((host, port))
             except OSError:

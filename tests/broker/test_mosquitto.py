@@ -16,6 +16,7 @@ from fogline.broker import Message, Options, open_broker
 from fogline.broker import mosquitto as module
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
 from fogline.errors import SetupError, UsageError
+from fogline.free_ports import free_port
 from tests.broker.worlds import eventually, numbered, payloads, receive, send
 
 
@@ -119,6 +120,24 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         port = other.getsockname()[1]
         with pytest.raises(SetupError, match=f"port {port} is taken"):
             Mosquitto(tmp_path, MosquittoOptions(port=port)).start()
+
+
+@pytest.mark.parametrize("inner", [False, True])
+def test_a_free_port_that_is_taken_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inner: bool
+) -> None:
+    """It takes another one, also for the listener of its own processes."""
+    with Mosquitto(tmp_path / "other") as other:
+        given = [free_port(), other.port] if inner else [other.port]
+        monkeypatch.setattr(
+            module, "free_port", lambda *host: given.pop(0) if given else free_port()
+        )
+        with Mosquitto(tmp_path / "own", MosquittoOptions(inner=inner)) as broker:
+            assert not given
+            for url in (broker.url, broker.inner_url):
+                assert str(other.port) not in url
+                with open_broker(url) as client:
+                    client.connect()
 
 
 def test_a_reason_from_its_log(tmp_path: Path) -> None:

@@ -22,11 +22,14 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
+import psutil
+
 from fogline.broker.access import SITE
 from fogline.broker.parent_death import end_with_parent
 from fogline.broker.passwords import write_passwords
 from fogline.broker.said import keep_bounded
 from fogline.errors import SetupError, UsageError
+from fogline.free_ports import free_port
 
 INSTALL = "install it with: apt-get install mosquitto"
 PLUGIN = Path(__file__).with_name("fogline_journal.so")
@@ -258,11 +261,15 @@ class Mosquitto:
         if logins := _logins(self.options):
             write_passwords(self.folder / "passwords", logins)
         self.keep_log_bounded()
-        for attempt in range(PORT_ATTEMPTS if not self.port else 1):
-            port = self.port or _free_port(self.options.host)
-            self._check_free(port)
-            if self._launch(program, port, last=bool(self.port) or attempt == PORT_ATTEMPTS - 1):
-                self.port = port
+        if self.port:
+            self._check_free(self.port)
+        chosen = not self.port or (self.options.inner and not self._inner_port)
+        for left in reversed(range(PORT_ATTEMPTS if chosen else 1)):
+            # Somebody may take a free port before the broker does.
+            port = self.port or free_port(self.options.host)
+            inner = self._inner_port or (free_port() if self.options.inner else 0)
+            if self._launch(program, port, inner, last=not left):
+                self.port, self._inner_port = port, inner
                 break
         return self
 
@@ -292,12 +299,10 @@ class Mosquitto:
     def __exit__(self, *error: object) -> None:
         self.stop()
 
-    def _launch(self, program: str, port: int, last: bool) -> bool:
+    def _launch(self, program: str, port: int, inner_port: int, last: bool) -> bool:
         """Whether the broker came up; when it did not and this was the `last` try, it raises."""
         config = self.folder / "mosquitto.conf"
-        if self.options.inner:
-            self._inner_port = self._inner_port or _free_port(LOOPBACK[0])
-        text = configuration(self.options, port, self.folder, self._inner_port)
+        text = configuration(self.options, port, self.folder, inner_port)
         config.write_text(text, encoding="utf-8")
         seen = self.log.stat().st_size if self.log.exists() else 0
         self._ready = False
@@ -317,8 +322,8 @@ class Mosquitto:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self._alive:
             with contextlib.suppress(OSError):
-                if self._answers(port):
-                    return self._alive
+                if self._answers(port) and self._listens(port):
+                    return True
             time.sleep(0.01)
         return False
 
@@ -334,6 +339,14 @@ class Mosquitto:
             context.wrap_socket(plain).close()
             return True
 
+    def _listens(self, port: int) -> bool:
+        """Else another process had the port first and answered."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            connections = psutil.Process(self.pid).net_connections("tcp")
+            own = {c.laddr.port for c in connections if c.status == psutil.CONN_LISTEN}
+            return port in own
+        return False
+
     def _check_free(self, port: int) -> None:
         try:
             _bind(self.options.host, port)
@@ -347,16 +360,11 @@ def _url(scheme: str, place: str, user: str, password: str) -> str:
     return f"{scheme}://{login}{place}"
 
 
-def _bind(host: str, port: int) -> int:
+def _bind(host: str, port: int) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((host, port))
-        return int(probe.getsockname()[1])
-
-
-def _free_port(host: str) -> int:
-    return _bind(host, 0)
 
 
 class _Keeper:
