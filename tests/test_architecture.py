@@ -20,7 +20,7 @@ CHAIN = ("model", "language", "plan", "placement", "deploy", "adapt", "coordinat
 BASE = frozenset(
     {
         *("", "errors", "settings", "child", "private_files", "unused_files"),
-        *("http_server", "config_file", "garbage", "priority"),
+        *("http_server", "config_file", "garbage", "priority", "fabric_secret"),
     }
 )
 SEES: dict[str, frozenset[str]] = {
@@ -34,6 +34,7 @@ SEES: dict[str, frozenset[str]] = {
     "priority": frozenset(),
     "free_ports": frozenset({"", "errors"}),
     "config_file": frozenset({"", "errors"}),
+    "fabric_secret": frozenset({"", "errors", "private_files"}),
     **{name: BASE | frozenset(CHAIN[:place]) for place, name in enumerate(CHAIN)},
     # The gateway's steps are checked before they are sent.
     "coordinator": BASE | frozenset(CHAIN[:-1]) | {"broker", "control", "gateway"},

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from fogline.cli_options import ExampleGroup, Examples, as_json
+from fogline.fabric_secret import ACCEPT_SECONDS, LONGEST_ACCEPT_SECONDS
 
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)
 _pipeline_file = click.argument("file", type=_file, metavar="FILE(.ins|.yaml|.json)")
@@ -131,6 +132,37 @@ def remove(origin: str, holder: str, as_json: bool) -> None:
     replicas.remove(origin, holder, as_json)
 
 
+@click.group(cls=ExampleGroup, example="fogline fabric", invoke_without_command=True)
+@as_json
+@click.pass_context
+def fabric(context: click.Context, as_json: bool) -> None:
+    """Show which sites have the secret by which sites of a coordinator trust each other."""
+    from fogline.commands import fabric
+
+    if context.invoked_subcommand is None:
+        fabric.show(as_json)
+
+
+@fabric.command("rotate-secret", cls=Examples, example="fogline fabric rotate-secret")
+@click.option(
+    "--accept-old",
+    type=click.FloatRange(0, LONGEST_ACCEPT_SECONDS),
+    default=ACCEPT_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long sites accept the secret of before; 0 when somebody knows it who should not.",
+)
+@as_json
+def rotate_secret(accept_old: float, as_json: bool) -> None:
+    """Make a new secret and hand it to all sites; those that are offline get it when they are back.
+
+    Nothing stops meanwhile: sites accept the secret of before for a while.
+    """
+    from fogline.commands import fabric
+
+    fabric.rotate_secret(accept_old, as_json)
+
+
 @click.command(cls=Examples, example="fogline delete traffic")
 @click.argument("name")
 @as_json
@@ -194,6 +226,7 @@ COMMANDS = (
     jobs,
     sites,
     replicas,
+    fabric,
     delete,
     update,
     start,

@@ -184,7 +184,7 @@ class Rig:
         self.planner = Planner(self.store, self.nodes)
         self.loop = Loop(self.planner, self.nodes, control, self.store, record=self.events.append)
         control.on_change = self.loop.wake
-        parts = Parts(
+        self.parts = Parts(
             self.store,
             self.packages,
             control,
@@ -193,7 +193,7 @@ class Rig:
             self.loop,
             DeployCompiler(),
         )
-        self.service = Service(parts)
+        self.service = Service(self.parts)
 
     def begin(self) -> Rig:
         self.loop.start()

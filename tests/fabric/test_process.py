@@ -40,9 +40,9 @@ class Process:
     def __init__(self, folder: Path, limits: dict[str, float] | None = None) -> None:
         self.folder = folder
         self.config: dict[str, Any] = {
-            "site": "north", "folder": str(folder), "secret": SECRET, "host": "127.0.0.1",
-            "port": 0, "limits": limits or {}, "nodes": {}, "control": None, "feeds": [],
-            "fabric_logs": [], "revision": 1,
+            "site": "north", "folder": str(folder), "secrets": [[SECRET, None]],
+            "host": "127.0.0.1", "port": 0, "limits": limits or {}, "nodes": {},
+            "control": None, "feeds": [], "fabric_logs": [], "revision": 1,
         }  # fmt: skip
         self.child = self._new()
 

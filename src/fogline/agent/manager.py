@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import psutil
 
 from fogline.agent.config import SiteConfig
+from fogline.agent.fabric_secret import SiteSecret
 from fogline.agent.forwarders import observed_forwarder
 from fogline.agent.packages import Packages
 from fogline.agent.probes import Prober
@@ -21,6 +22,7 @@ from fogline.broker import Tls
 from fogline.broker.login import with_login
 from fogline.control import ControlledNode, ControlOptions, Operation
 from fogline.errors import UsageError
+from fogline.fabric_secret import FabricSecret
 from fogline.model.assignment_text import named
 from fogline.model.jobs import Assignment
 from fogline.model.nodes import SITE, Node, Observed
@@ -39,6 +41,7 @@ class Managed(Protocol):
     jobs: SiteJobs
     packages: Packages
     broker: SiteBroker
+    secret: SiteSecret
 
     @property
     def http_address(self) -> str: ...
@@ -54,6 +57,8 @@ class Managed(Protocol):
     def shares(self) -> Shares: ...
 
     def send_shares(self, shares: Shares) -> None: ...
+
+    def take_secret(self, handed: FabricSecret) -> None: ...
 
     def status(self) -> dict[str, Any]: ...
 
@@ -74,6 +79,7 @@ class Manager:
             "logs": self._logs,
             "store": self._report,
             "copies": self._copies,
+            "secret": self._take_secret,
         }
         self._store = site.store_address
         self._prober = Prober(site.config.site, url, site.config.peer_url, tls)
@@ -176,6 +182,12 @@ class Manager:
         if "shares" in body:
             self._site.send_shares(read_shares(body["shares"]))
         return self._door.keep_copies(body)
+
+    def _take_secret(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Tells the version that the site has then, and whether its configuration names a file."""
+        self._site.take_secret(FabricSecret.from_json(body))
+        secret = self._site.secret
+        return {"version": secret.version, "own": secret.own}
 
     def _logs(self, body: dict[str, Any]) -> dict[str, Any]:
         """What was last said about a job, or by all processes."""

@@ -21,6 +21,7 @@ from typing import Any
 
 from fogline.agent.children import Child
 from fogline.agent.config import NOW, SiteConfig
+from fogline.agent.fabric_secret import SiteSecret
 from fogline.agent.jobs import AgentJob, job_folder
 from fogline.agent.manager import Manager
 from fogline.agent.packages import Packages
@@ -33,6 +34,7 @@ from fogline.agent.starts import forget_starts, note_starts
 from fogline.agent.told import Told
 from fogline.errors import SetupError, UsageError
 from fogline.fabric.local import LocalSite, leave_note
+from fogline.fabric_secret import FabricSecret
 from fogline.log import Limits, LogError, SiteLog, enforce
 from fogline.log.writer import now_us
 from fogline.model.jobs import Assignment
@@ -57,7 +59,8 @@ class Site:
         self.jobs = SiteJobs(config, self.folder, self.logs)
         self.packages = Packages(self.folder)
         self.broker = SiteBroker(config.broker, self.folder, config.min_free_bytes)
-        self._told = Told(config, self.jobs, self.broker, self.packages)
+        self.secret = SiteSecret(self.folder, config.store.secret_file)
+        self._told = Told(config, self.jobs, self.broker, self.packages, self.secret)
         self._woken = threading.Event()
         """The engine has told something: somebody may wait for it."""
         self._ingest = Child("ingest", "fogline.agent.ingest", self._told.ingest, self.folder)
@@ -109,6 +112,8 @@ class Site:
     def start(self) -> None:
         _make_folder(self.folder)
         self._lock = _locked(self.folder / "agent.lock")
+        if self.secret.problem:
+            _say(self.secret.problem)
         self._note_starts()
         self._restrict()
         self.broker.start(item["log"] for item in self._told.subscriptions() if not item["broker"])
@@ -302,6 +307,12 @@ class Site:
             if shares != self._told.shares:
                 self._told.shares = shares
                 self._changed()
+
+    def take_secret(self, handed: FabricSecret) -> None:
+        """The fabric's secret, from the coordinator; the store has it at once."""
+        with self._changing:
+            if self.secret.take(handed):
+                self._store.update()
 
     def _restrict(self, coming: Iterable[AgentJob] = ()) -> None:
         """Before what is restricted is published. Raises SetupError when it cannot be told."""

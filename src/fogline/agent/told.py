@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from fogline.agent.config import SiteConfig
+from fogline.agent.fabric_secret import SiteSecret
 from fogline.agent.jobs import AgentJob, copies, fabric_logs, routes, subscriptions
 from fogline.agent.packages import Packages
 from fogline.agent.signed import Signatures, signatures
 from fogline.agent.site_broker import SiteBroker
 from fogline.agent.site_jobs import SiteJobs
 from fogline.agent.store_feeds import feeds, topics
-from fogline.broker.login import read_password, with_login
+from fogline.broker.login import with_login
 from fogline.broker.topics import split_share
 from fogline.model.nodes import NO_ENGINE
 from fogline.model.shares import Shares
@@ -27,7 +28,12 @@ class Told:
     """`revision` is the number of the last change; the processes repeat it once it is in force."""
 
     def __init__(
-        self, config: SiteConfig, jobs: SiteJobs, broker: SiteBroker, packages: Packages
+        self,
+        config: SiteConfig,
+        jobs: SiteJobs,
+        broker: SiteBroker,
+        packages: Packages,
+        secret: SiteSecret,
     ) -> None:
         self.revision = 1
         self.shares: Shares = {}
@@ -38,6 +44,7 @@ class Told:
         self._jobs = jobs
         self._broker = broker
         self._packages = packages
+        self._secret = secret
         self._logs = config.folder / "log"
 
     def ingest(self) -> dict[str, Any]:
@@ -102,7 +109,7 @@ class Told:
         return self._common() | {
             "site": self._config.site,
             "folder": str(self._config.folder),
-            "secret": read_password(config.secret_file) or "",
+            "secrets": self._secret.known(),
             "host": config.host,
             "port": config.port,
             "limits": {

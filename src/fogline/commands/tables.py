@@ -16,8 +16,10 @@ _COLOURS = {
     "running": "green",
     "online": "green",
     "held": "green",
+    "current": "green",
     "failed": "red",
     "gone": "red",
+    "refused": "red",
 }
 
 

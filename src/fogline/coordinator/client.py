@@ -141,6 +141,13 @@ class CoordinatorClient:
     def delete_replica(self, origin: str, holder: str) -> Any:
         return self._ask("DELETE", f"/replicas/{_part(origin)}/{_part(holder)}")
 
+    def fabric(self) -> Any:
+        return self._ask("GET", "/fabric")
+
+    def rotate_secret(self, accept_old_seconds: float) -> Any:
+        query = urlencode({"accept_old_seconds": accept_old_seconds})
+        return self._ask("POST", f"/fabric/rotate-secret?{query}")
+
     def events(self, limit: int = 100, after: int = 0) -> Any:
         return self._ask("GET", "/events?" + urlencode({"limit": limit, "after": after}))
 

@@ -18,6 +18,7 @@ from fogline.coordinator.replica_routes import delete_replica, get_replicas, put
 from fogline.coordinator.replies import Html, Json
 from fogline.coordinator.service import Service
 from fogline.errors import DataError
+from fogline.fabric_secret import ACCEPT_SECONDS, LONGEST_ACCEPT_SECONDS
 
 _WAITING = CapacityLimiter(50)
 """Threads of those who wait; others never wait for them."""
@@ -130,6 +131,18 @@ def delete_node(request: Request, name: str) -> Json:
     return Json(service_of(request).forget_node(name))
 
 
+def get_fabric(request: Request) -> Json:
+    return Json(service_of(request).fabric())
+
+
+def rotate_secret(
+    request: Request,
+    accept_old_seconds: float = Query(default=ACCEPT_SECONDS, ge=0, le=LONGEST_ACCEPT_SECONDS),
+) -> Json:
+    """Secrets of before are accepted for so many seconds, for sites that get the new one later."""
+    return Json(service_of(request).rotate_secret(accept_old_seconds))
+
+
 def get_events(
     request: Request,
     limit: int = Query(default=100, ge=1, le=1000),
@@ -209,6 +222,8 @@ ROUTES = (
     Address("GET", "/replicas", get_replicas, "Copies of stored values: wanted and held"),
     Address("PUT", "/replicas/{origin}/{holder}", put_replica, "Want a copy", PIPELINE_TYPES[1:2]),
     Address("DELETE", "/replicas/{origin}/{holder}", delete_replica, "Do not want a copy"),
+    Address("GET", "/fabric", get_fabric, "Which sites have the fabric's secret"),
+    Address("POST", "/fabric/rotate-secret", rotate_secret, "Make a new secret of the fabric"),
     Address("GET", "/progress", get_progress, "How many jobs are in which state"),
     Address("GET", "/events", get_events, "What happened last"),
     Address("GET", "/health", get_health, "Whether the coordinator works; needs no token"),

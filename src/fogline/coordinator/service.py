@@ -26,6 +26,7 @@ from fogline.coordinator.planner import Nodes, Plan, Planner
 from fogline.coordinator.ports import FORMATS, PLAN, Compiled, Compiler, Control, World
 from fogline.coordinator.replica_loop import ReplicaLoop
 from fogline.coordinator.replica_service import ReplicaService
+from fogline.coordinator.secret_handover import SecretHandover
 from fogline.coordinator.status import job_status, node_status, pipeline_summary, progress
 from fogline.coordinator.store import Entry, Store
 from fogline.coordinator.stored import Stored
@@ -58,6 +59,7 @@ class Parts:
     loop: Loop
     compiler: Compiler
     replicas: ReplicaLoop | None = None
+    secret: SecretHandover | None = None
 
 
 class Service:
@@ -230,6 +232,23 @@ class Service:
         if self._replicas is not None:
             self._replicas.forgot()
         return {"name": name, "forgotten": True}
+
+    def fabric(self) -> dict[str, Any]:
+        """Which sites have the fabric's secret; never the secret itself."""
+        return self._secret().status()
+
+    def rotate_secret(self, accept_seconds: float) -> dict[str, Any]:
+        """Makes a new secret of the fabric; the one of before counts for so many seconds."""
+        secret = self._secret()
+        secret.rotate(accept_seconds)
+        entry = Entry(self._clock(), "secret rotated", {"accept_old_seconds": accept_seconds})
+        self._parts.store.log([entry])
+        return secret.status()
+
+    def _secret(self) -> SecretHandover:
+        if self._parts.secret is None:
+            raise UnavailableError("the fabric's secret is not looked after here")
+        return self._parts.secret
 
     def remove_packages(self) -> list[str]:
         """Those that no job refers to, and none did for a day; tells their hashes."""

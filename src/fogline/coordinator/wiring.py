@@ -26,6 +26,7 @@ from fogline.coordinator.loop import Loop
 from fogline.coordinator.packages import Packages
 from fogline.coordinator.planner import Nodes, Planner
 from fogline.coordinator.replica_loop import ReplicaLoop
+from fogline.coordinator.secret_handover import TURN_SECONDS, SecretHandover
 from fogline.coordinator.service import Parts, Service
 from fogline.coordinator.store import Store
 from fogline.deploy.assign import Wholes
@@ -121,13 +122,15 @@ class Coordinator:
         config, seed = self.config.replicas, os.getpid()
         replicas = ReplicaLoop(control, nodes, planner, store, config, seed=seed)
         compiler = DeployCompiler(wholes)
-        parts = Parts(store, packages, control, nodes, planner, loop, compiler, replicas)
+        secret = SecretHandover(folder, control, nodes.views, seed=seed)
+        parts = Parts(store, packages, control, nodes, planner, loop, compiler, replicas, secret)
         self.service = Service(parts)
         client.start()
         loop.start()
         self._stack.callback(loop.stop)
         replicas.start()
         self._stack.callback(replicas.stop)
+        self._stack.enter_context(_repeated("fabric secret", TURN_SECONDS, secret.turn))
         self._stack.enter_context(
             _repeated("packages", _SWEEP_SECONDS, self.service.remove_packages)
         )

@@ -7,7 +7,6 @@ it ends with this process, however that ends.
 from __future__ import annotations
 
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -24,7 +23,6 @@ from fogline.coordinator.client import CoordinatorClient, find
 from fogline.demo.http import get_json
 from fogline.errors import FoglineError, SetupError
 from fogline.free_ports import free_port
-from fogline.private_files import write_private
 
 _POLL_SECONDS = 0.1
 _START_SECONDS = 600.0
@@ -157,17 +155,8 @@ class World:
             "http_port": self.http_ports[name],
             "min_free_megabytes": 1,
             **spec.more,
-            "store": {"secret_file": str(self._secret()), **spec.more.get("store", {})},
         }
         return self._written(f"{name}.yaml", config)
-
-    def _secret(self) -> Path:
-        """What the stores of the sites share; thrown away with the world."""
-        path = self.folder / "fabric.secret"
-        if not path.exists():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            write_private(path, secrets.token_urlsafe(32))
-        return path
 
     def _written(self, name: str, config: Mapping[str, Any]) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -9,13 +9,14 @@ from fogline.fabric.errors import NodeAway
 from fogline.fabric.http import Patience
 from fogline.fabric.node_client import NodeClient
 from fogline.fabric.options import FabricOptions
+from fogline.fabric.secrets import Secrets, as_secrets
 
 
 class Clients:
     """For any thread, until `close`."""
 
-    def __init__(self, secret: str, options: FabricOptions) -> None:
-        self._secret = secret
+    def __init__(self, secret: str | Secrets, options: FabricOptions) -> None:
+        self._secret = as_secrets(secret)
         self._patience = Patience(options.connect_seconds, options.answer_seconds)
         self._guard = threading.Lock()
         self._known: dict[str, NodeClient] = {}

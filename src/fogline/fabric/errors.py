@@ -13,5 +13,9 @@ class NodeRefused(StoreError):  # noqa: N818
     """A node does not accept this caller."""
 
 
+class TokenRefused(NodeRefused):
+    """A node does not accept the token, and has done nothing."""
+
+
 class NotThere(BadQuery):
     """Nothing of this name exists where it was asked for."""

@@ -27,6 +27,7 @@ from fogline.fabric.health import Health
 from fogline.fabric.options import FabricOptions
 from fogline.fabric.own import StoreAnswers
 from fogline.fabric.restore import Restore
+from fogline.fabric.secrets import Secrets
 from fogline.fabric.seen import CopyInfo, Seen, Told
 from fogline.fabric.sources import CopyChanges, NodeChanges, OwnChanges
 from fogline.fabric.space_pages import SpacePage
@@ -65,7 +66,7 @@ class Fabric:
         site: str,
         store: SiteStore,
         folder: Path,
-        secret: str,
+        secret: str | Secrets,
         options: FabricOptions | None = None,
     ) -> None:
         """Raises `UsageError` when the control broker's address is none."""

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from fogline.errors import DataError, FoglineError, UsageError
-from fogline.fabric.errors import NodeAway, NodeRefused, NotThere
+from fogline.fabric.errors import NodeAway, NodeRefused, NotThere, TokenRefused
+from fogline.fabric.secrets import Secrets
 from fogline.storage.errors import BadQuery, BadValue, QueryLimit
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _QUESTIONS = ("/v1/latest", "/v1/sql")
 """What is asked by POST and may be asked twice."""
 _ERRORS: dict[int, type[FoglineError]] = {
     400: BadQuery,
-    401: NodeRefused,
+    401: TokenRefused,
     403: NodeRefused,
     404: NotThere,
     409: DataError,
@@ -46,14 +47,14 @@ class Patience:
 
 
 class Door:
-    """One node's address and the token for it; for any thread. `close` ends everything, also what
-    is being asked.
+    """One node's address and the token for it, or the fabric's secrets, of which that is shown
+    that the node accepts; for any thread. `close` ends everything, also what is being asked.
 
     Raises `NodeAway` when there is no answer, or none that can be understood, `NodeRefused` when
     the token is not accepted, `BadQuery` and `QueryLimit` as the node itself would.
     """
 
-    def __init__(self, url: str, token: str, patience: Patience | None = None) -> None:
+    def __init__(self, url: str, token: str | Secrets, patience: Patience | None = None) -> None:
         parts = urlsplit(url)
         try:
             self._port = parts.port
@@ -64,7 +65,7 @@ class Door:
         self.url = url.rstrip("/")
         self._https = parts.scheme == "https"
         self._host, self._path = parts.hostname, parts.path.rstrip("/")
-        self._token = token
+        self._secrets, self._shown = token, ""
         self._patience = patience or Patience()
         self._free: list[http.client.HTTPConnection] = []
         self._busy: set[socket.socket] = set()
@@ -111,7 +112,30 @@ class Door:
             connection.close()
 
     def _ask(self, method: str, target: str, body: bytes | None, accept: str) -> bytes:
-        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept}
+        """With each token that may be the right one; who refuses a token has done nothing yet."""
+        refused: TokenRefused | None = None
+        for token in self._tokens():
+            try:
+                answer = self._ask_with(token, method, target, body, accept)
+            except TokenRefused as error:
+                refused = error
+            else:
+                self._shown = token
+                return answer
+        assert refused is not None
+        raise refused
+
+    def _tokens(self) -> list[str]:
+        """The one that was accepted last comes first."""
+        if isinstance(self._secrets, str):
+            return [self._secrets]
+        known = self._secrets.accepted() or ("",)
+        return sorted(known, key=lambda token: token != self._shown)
+
+    def _ask_with(
+        self, token: str, method: str, target: str, body: bytes | None, accept: str
+    ) -> bytes:
+        headers = {"Authorization": f"Bearer {token}", "Accept": accept}
         if body is not None:
             headers["Content-Type"] = "application/json"
         repeatable = method != "POST" or target.partition("?")[0] in _QUESTIONS

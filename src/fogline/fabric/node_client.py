@@ -15,10 +15,11 @@ from fogline.fabric import tables
 from fogline.fabric.address import question_of
 from fogline.fabric.asking import Aggregate, Names, Place, Range
 from fogline.fabric.describing import from_told
-from fogline.fabric.errors import NodeAway, NodeRefused
+from fogline.fabric.errors import NodeAway, NodeRefused, TokenRefused
 from fogline.fabric.http import Door, Patience, part
 from fogline.fabric.merge import in_order, without_doubles
 from fogline.fabric.paging import PageStart, seal
+from fogline.fabric.secrets import Secrets, as_secrets
 from fogline.fabric.space_pages import SpaceInfo, SpacePage, behind, checked
 from fogline.fabric.spaces import SpaceRange
 from fogline.model.keys import Keys
@@ -30,6 +31,10 @@ from fogline.storage.metadata import Metadata
 _ADDRESS_BYTES = 8_000
 """Of names in one address; more are asked for in several."""
 _PAGE = 100_000
+_OTHER_SECRET = (
+    "it has another secret of the fabric: give all sites one coordinator, or the same file in"
+    " store: {secret_file: fabric.secret}"
+)
 
 Asked = list[tuple[str, str | int]]
 """The parameters of an address."""
@@ -43,10 +48,10 @@ class NodeClient:
     """
 
     def __init__(
-        self, address: str, token: str, node: str = "", patience: Patience | None = None
+        self, address: str, token: str | Secrets, node: str = "", patience: Patience | None = None
     ) -> None:
-        self._token = token
-        self._door = Door(address, token, patience or Patience())
+        self._secrets = as_secrets(token)
+        self._door = Door(address, self._secrets, patience or Patience())
         self._node = node
         self._of = ""
         self._keys: Keys = None
@@ -234,10 +239,12 @@ class NodeClient:
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
-        if not self._token:
-            raise NodeRefused("this node has no secret of the fabric", "store: secret_file")
+        if not self._secrets.accepted():
+            raise NodeRefused(self._secrets.missing)
         try:
             yield
+        except TokenRefused as error:
+            raise NodeRefused(_OTHER_SECRET) from error
         except StoreError:
             raise
         except FoglineError as error:

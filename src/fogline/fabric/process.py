@@ -27,6 +27,7 @@ from fogline.fabric.node import Node
 from fogline.fabric.options import FabricOptions
 from fogline.fabric.records import Descriptions, descriptions_of
 from fogline.fabric.rest import make_app
+from fogline.fabric.secrets import Secrets
 from fogline.fabric.server import listen_again
 from fogline.fabric.space_keys import SpaceKeys
 from fogline.fabric.tokens_file import Callers
@@ -41,7 +42,7 @@ _NICENESS = 10
 _TELL_SECONDS = 2.0
 _TICK_SECONDS = 0.5
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
-_FIXED = ("site", "folder", "secret", "host", "port", "limits", "control")
+_FIXED = ("site", "folder", "host", "port", "limits", "control")
 """What a running process cannot change."""
 _UNITS = {
     "hours": ("age_us", HOUR_US),
@@ -101,17 +102,17 @@ class StoreProcess:
         self._config = config
         self._revision = 0
         site, folder = str(config["site"]), Path(config["folder"])
-        secret = str(config.get("secret") or "")
+        self._secrets = Secrets(config.get("secrets") or (), bool(config.get("control")))
         limits = limits_of(config.get("limits") or {})
         with ExitStack() as opened:
             self._store = opened.enter_context(SiteStore(folder / "store", site, limits))
-            callers = Callers(folder / "store", secret)
+            callers = Callers(folder / "store", self._secrets)
             keys = SpaceKeys(folder / "store")
             host, port = config.get("host") or "127.0.0.1", config.get("port") or 0
             self._server = listen_again(host, port, folder / "store-port")
             opened.callback(self._server.stop)
             options = options_of(config.get("control") or {})
-            self._fabric = Fabric(site, self._store, folder, secret, options)
+            self._fabric = Fabric(site, self._store, folder, self._secrets, options)
             opened.pop_all()  # from here on `stop` closes them
         logs = SiteLog(folder / "log")
         self._node = Node(site, self._store, self._fabric, callers, keys)
@@ -129,6 +130,7 @@ class StoreProcess:
     def change(self, config: Mapping[str, Any]) -> None:
         """Other logs, other nodes. What is signed is known before any value of it comes."""
         self._config = config
+        self._secrets.change(config.get("secrets") or ())
         self.sign()
         self._feeding.want(config.get("feeds") or ())
         self._fabric.set_nodes(config.get("nodes") or {})

@@ -21,6 +21,7 @@ from typing import Any
 
 from fogline.errors import DataError, SetupError, UsageError
 from fogline.fabric.rights import NODE, OWNER, Caller, parse_rights
+from fogline.fabric.secrets import Secrets, as_secrets
 from fogline.private_files import write_private
 
 TOKENS, OWN, LOCK = "tokens.json", "token", "tokens.lock"
@@ -86,13 +87,11 @@ def own_token(folder: Path) -> str:
 class Callers:
     """Tells who a caller is; for one thread at a time."""
 
-    def __init__(self, folder: Path, secret: str = "") -> None:
+    def __init__(self, folder: Path, secret: str | Secrets = "") -> None:
         """Makes the site's own token if there is none. `secret` is what nodes share, or nothing."""
-        if secret and len(secret) < _SHORTEST:
-            raise UsageError(f"the fabric's secret needs {_SHORTEST} characters or more")
+        self._secrets = as_secrets(secret)
         own_token(folder)
         self._folder = folder
-        self._secret = [(_hash(secret), NODE)] if secret else []
         self._seen: tuple[object, object] | None = None
         self._known: list[tuple[bytes, Caller]] = []
 
@@ -104,13 +103,15 @@ class Callers:
         scheme, _, token = authorization.partition(b" ")
         given = hashlib.sha256(token.strip()).digest()
         self._refresh()
-        found = [who for known, who in self._known if hmac.compare_digest(given, known)]
+        nodes = [(_hash(secret), NODE) for secret in self._secrets.accepted()]
+        known = [*nodes, *self._known]
+        found = [who for token, who in known if hmac.compare_digest(given, token)]
         return found[0] if found and scheme.lower() == b"bearer" else None
 
     def _refresh(self) -> None:
         now = _stamp(self._folder / TOKENS), _stamp(self._folder / OWN)
         if now != self._seen:
-            self._known = [*self._secret, *self._own(), *self._listed()]
+            self._known = [*self._own(), *self._listed()]
             self._seen = now
 
     def _own(self) -> list[tuple[bytes, Caller]]:
