@@ -21,6 +21,7 @@ BASE = frozenset(
     {
         *("", "errors", "settings", "child", "private_files", "unused_files"),
         *("http_server", "config_file", "garbage", "priority", "fabric_secret"),
+        "http_hosts",
     }
 )
 SEES: dict[str, frozenset[str]] = {
@@ -34,6 +35,7 @@ SEES: dict[str, frozenset[str]] = {
     "priority": frozenset(),
     "free_ports": frozenset({"", "errors"}),
     "config_file": frozenset({"", "errors"}),
+    "http_hosts": frozenset({"", "errors"}),
     "fabric_secret": frozenset({"", "errors", "private_files"}),
     **{name: BASE | frozenset(CHAIN[:place]) for place, name in enumerate(CHAIN)},
     # The gateway's steps are checked before they are sent.

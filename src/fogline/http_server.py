@@ -1,4 +1,7 @@
-"""A REST interface on a socket of its own, in a thread."""
+"""A REST interface on a socket of its own, in a thread.
+
+It answers only requests that are meant for it, see `http_hosts`.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,14 @@ import asyncio
 import contextlib
 import socket
 import threading
+from collections.abc import Iterable
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fogline.errors import SetupError
+from fogline.http_hosts import Hosts, OnlyOwnHosts, Refusal
 
 STOP_SECONDS = 5
 _TICK_SECONDS = 1.0
@@ -38,11 +44,22 @@ class _Quiet(uvicorn.Server):
                 self._loop.call_soon_threadsafe(self._ending.set)
 
 
+class _Protocol(H11Protocol):
+    """What is no HTTP at all, with no Host, with two, or with huge headers, is refused like
+    everything else: with a line of JSON."""
+
+    def send_400_response(self, msg: str) -> None:
+        hint = "it needs one Host header, and headers of a few KiB"
+        super().send_400_response(Refusal(400, "this is no HTTP request", hint).body)
+
+
 class Server:
     """Listens from its construction on, answers from `start` until `stop`."""
 
-    def __init__(self, host: str, port: int) -> None:
-        """Raises `SetupError` when the port is taken."""
+    def __init__(self, host: str, port: int, hosts: Iterable[str] = ()) -> None:
+        """`hosts`: other names and addresses it has. Raises `SetupError` when the port is taken,
+        `UsageError` for a host that cannot be."""
+        self._hosts = Hosts(host, hosts)
         self._socket = _listen(host, port)
         self.port: int = self._socket.getsockname()[1]
         self.address = f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
@@ -51,9 +68,9 @@ class Server:
 
     def start(self, app: Any) -> None:
         config = uvicorn.Config(
-            app,
+            OnlyOwnHosts(app, self._hosts),
             loop="asyncio",
-            http="h11",
+            http=_Protocol,
             ws="none",
             lifespan="off",
             log_config=None,

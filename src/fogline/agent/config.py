@@ -13,6 +13,7 @@ from fogline.broker.access import check_login
 from fogline.broker.login import with_login
 from fogline.config_file import Reader, port, read_yaml, within
 from fogline.errors import UsageError
+from fogline.http_hosts import Hosts
 from fogline.model.broker_url import PROTOCOLS
 from fogline.model.nodes import NO_ENGINE
 
@@ -167,6 +168,8 @@ class SiteConfig:
     is computed again."""
     http_port: int = port()
     """Port of health and metrics on loopback; 0: a free one."""
+    hosts: tuple[str, ...] = ()
+    """Other names by which the site's HTTP is reached; requests to foreign ones are refused."""
     metrics_seconds: float = 5.0
     min_free_megabytes: float = 256.0
 
@@ -190,6 +193,8 @@ class SiteConfig:
             raise UsageError(
                 f"memory is {self.memory!r:.80}, which is no size", "for example 1g or 512m"
             )
+
+        Hosts(self.store.host, (*self.hosts, self.store.announce, self.announce_http))
 
     @property
     def min_free_bytes(self) -> int:

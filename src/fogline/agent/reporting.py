@@ -6,14 +6,16 @@ import contextlib
 import json
 import threading
 import time
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Protocol
 
 from fogline.agent import metrics
 from fogline.agent.brokers import broker_options
-from fogline.agent.config import SiteConfig
+from fogline.agent.config import LOOPBACK, SiteConfig
 from fogline.broker import Broker, BrokerError, Message, open_broker
+from fogline.http_hosts import Hosts, Refusal
 
 
 class Reported(Protocol):
@@ -96,8 +98,14 @@ class Reporter:
 
 
 def _handler(site: Reported) -> type[BaseHTTPRequestHandler]:
+    config = site.config
+    hosts = Hosts(LOOPBACK, (*config.hosts, config.announce_http))
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if refusal := self._refusal():
+                self._answer(refusal.status, refusal.body)
+                return
             status = site.status()
             match self.path.split("?")[0]:
                 case "/health":
@@ -111,6 +119,22 @@ def _handler(site: Reported) -> type[BaseHTTPRequestHandler]:
                 case _:
                     known = {"error": "there is /health, /status and /metrics"}
                     self._answer(404, json.dumps(known))
+
+        def _refusal(self) -> Refusal | None:
+            host, origin = (
+                [text.encode("latin-1", "replace") for text in self.headers.get_all(name) or ()]
+                for name in ("Host", "Origin")
+            )
+            arrived = str(self.request.getsockname()[0])
+            return hosts.refusal(self.command, self.path, host, origin, arrived)
+
+        def send_error(
+            self, code: int, message: str | None = None, explain: str | None = None
+        ) -> None:
+            """What is no HTTP request, or has headers that are too large."""
+            self.close_connection = True
+            self.request_version = self.protocol_version  # else the answer has no status
+            self._answer(code, Refusal(code, message or HTTPStatus(code).phrase).body)
 
         def _answer(self, code: int, text: str, kind: str = "application/json") -> None:
             body = text.encode()

@@ -111,6 +111,7 @@ class Told:
             "folder": str(self._config.folder),
             "secrets": self._secret.known(),
             "host": config.host,
+            "hosts": [*self._config.hosts, config.announce],
             "port": config.port,
             "limits": {
                 "hours": config.hours,

@@ -9,6 +9,7 @@ from typing import Any
 from fogline.config_file import Reader, port, read_yaml, within
 from fogline.coordinator.replica_config import ReplicaConfig
 from fogline.errors import UsageError
+from fogline.http_hosts import Hosts
 
 PORT = 7480
 EXAMPLE = "port: 7480\ncontrol: {url: 'mqtt://broker.example:1883'}\n"
@@ -42,11 +43,16 @@ class CoordinatorConfig:
     host: str = "127.0.0.1"
     port: int = within(0, 65535, PORT)
     """0: a free one."""
+    hosts: tuple[str, ...] = ()
+    """Other names by which it is reached; requests to foreign ones are refused."""
     store: str | None = field(default=None, repr=False)
     """postgresql://…; without it SQLite in the folder. May hold a password: never shown."""
     tokens_file: Path | None = None
     control: ControlConfig = field(default_factory=ControlConfig)
     replicas: ReplicaConfig = field(default_factory=ReplicaConfig)
+
+    def __post_init__(self) -> None:
+        Hosts(self.host, self.hosts)
 
     @property
     def store_url(self) -> str:

@@ -39,7 +39,7 @@ def _serve(
 ) -> None:
     console = Console(stderr=True, highlight=False)
     tokens = load_tokens(config.tokens_file) if config.tokens_file else own_tokens(config.folder)
-    server = Server(config.host, config.port)
+    server = Server(config.host, config.port, config.hosts)
     address = config.folder / "address"
     try:
         server.start(make_app(service, tokens))

@@ -42,7 +42,7 @@ _NICENESS = 10
 _TELL_SECONDS = 2.0
 _TICK_SECONDS = 0.5
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
-_FIXED = ("site", "folder", "host", "port", "limits", "control")
+_FIXED = ("site", "folder", "host", "hosts", "port", "limits", "control")
 """What a running process cannot change."""
 _UNITS = {
     "hours": ("age_us", HOUR_US),
@@ -109,7 +109,8 @@ class StoreProcess:
             callers = Callers(folder / "store", self._secrets)
             keys = SpaceKeys(folder / "store")
             host, port = config.get("host") or "127.0.0.1", config.get("port") or 0
-            self._server = listen_again(host, port, folder / "store-port")
+            hosts = [str(name) for name in config.get("hosts") or ()]
+            self._server = listen_again(host, port, folder / "store-port", hosts)
             opened.callback(self._server.stop)
             options = options_of(config.get("control") or {})
             self._fabric = Fabric(site, self._store, folder, self._secrets, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from fogline.errors import SetupError
@@ -10,19 +11,19 @@ from fogline.http_server import Server
 from fogline.log import disk
 
 
-def listen_again(host: str, port: int, memory: Path) -> Server:
+def listen_again(host: str, port: int, memory: Path, hosts: Iterable[str] = ()) -> Server:
     """On this port; for 0 on the one of the last time if it is free, else on any free one."""
     if port:
-        return Server(host, port)
-    server = _as_before(host, memory) or Server(host, 0)
+        return Server(host, port, hosts)
+    server = _as_before(host, memory, hosts) or Server(host, 0, hosts)
     with contextlib.suppress(OSError):
         disk.replace(memory, f"{server.port}\n")
     return server
 
 
-def _as_before(host: str, memory: Path) -> Server | None:
+def _as_before(host: str, memory: Path, hosts: Iterable[str]) -> Server | None:
     try:
         port = int(memory.read_text(encoding="ascii"))
-        return Server(host, port) if 0 < port < 1 << 16 else None
+        return Server(host, port, hosts) if 0 < port < 1 << 16 else None
     except (OSError, ValueError, SetupError):
         return None
