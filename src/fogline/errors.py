@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+START_COORDINATOR = "start one with fogline coordinator"
+START_SITE = "start one with fogline agent --config site.yaml"
+"""Hints of errors where nobody is there to do what was asked for."""
+
 
 class FoglineError(Exception):
     """The root: a message, and where there is one a hint about what to do."""

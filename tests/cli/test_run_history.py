@@ -485,7 +485,7 @@ def test_no_site_on_this_machine(
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     told = fogline("run", query(SIMPLE), "--from", "-1h")
-    assert (told.code, told.out) == (2, "")
+    assert (told.code, told.out) == (1, "")
     assert "no site runs on this machine" in told.err
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fogline.errors import UsageError
+from fogline.errors import SetupError, UsageError
 from fogline.fabric.local import LocalSite, find_site, leave_note, local_sites, notes_folder
 
 
@@ -35,7 +35,7 @@ def test_the_only_site_is_found_without_its_name() -> None:
     note = leave_note(site("north", store="http://127.0.0.1:1"))
     assert find_site() == find_site("north") == site("north", store="http://127.0.0.1:1")
     note.unlink()
-    with pytest.raises(UsageError, match="no site runs"):
+    with pytest.raises(SetupError, match="no site runs"):
         find_site()
 
 
@@ -50,7 +50,7 @@ def test_of_several_sites_one_must_be_named() -> None:
     with pytest.raises(UsageError, match=r"north \(process \d+\), south"):
         find_site()
     assert find_site("south").pid == os.getppid()
-    with pytest.raises(UsageError, match="no site west"):
+    with pytest.raises(SetupError, match="no site west"):
         find_site("west")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from fogline.commands.telling import flat, tell_nodes, tell_rows, tell_values, write_arrow
-from fogline.errors import DataError, UsageError
+from fogline.errors import DataError, SetupError, UsageError
 from fogline.fabric import times
 from fogline.fabric.http import Door, Patience, part
 from fogline.fabric.local import find_site
@@ -43,11 +43,13 @@ class Asked:
         patience = Patience(connect=3.0, answer=120.0)
         if self.url is not None:
             return Door(self.url, _token(self.token_file), patience)
-        found = find_site(self.site)
+        found = find_site(self.site, ", or give --url")
         if not found.store:
-            raise UsageError(
-                f"the store of site {found.site} does not run", "fogline agent keeps it"
+            hint = (
+                "fogline agent --config site.yaml starts it, where store: enabled: is not false;"
+                f" {found.http}/status says how it is"
             )
+            raise SetupError(f"the store of site {found.site} does not run", hint)
         return Door(found.store, _token(self.token_file or found.token_file), patience)
 
     def parameters(self) -> list[tuple[str, str | int | float]]:

@@ -20,7 +20,14 @@ from fogline.coordinator.errors import (
     TooLargeError,
     UnavailableError,
 )
-from fogline.errors import DataError, FoglineError, PipelineError, Problem, UsageError
+from fogline.errors import (
+    START_COORDINATOR,
+    DataError,
+    FoglineError,
+    PipelineError,
+    Problem,
+    UsageError,
+)
 
 TYPES = {"yaml": "application/yaml", "plan": "application/json", "ins": "text/x-insights"}
 SECONDS = 120.0
@@ -178,7 +185,8 @@ class CoordinatorClient:
         except (urllib.error.URLError, OSError, http.client.HTTPException, ValueError) as error:
             reason = getattr(error, "reason", None) or error
             text = f"the coordinator at {self.url} does not answer: {reason}"
-            raise UnavailableError(text, "is it running? fogline coordinator") from error
+            hint = f"{START_COORDINATOR}, or set FOGLINE_COORDINATOR to the address of another"
+            raise UnavailableError(text, hint) from error
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -203,7 +211,7 @@ def _line(file: Path, what: str) -> str:
         return next(line for line in lines if line and not line.startswith("#"))
     except (OSError, UnicodeDecodeError, StopIteration) as error:
         variable = "FOGLINE_COORDINATOR" if what == "address" else "FOGLINE_TOKEN"
-        hint = f"start one with fogline coordinator, or set {variable}"
+        hint = f"{START_COORDINATOR}, or set {variable}"
         raise UnavailableError(f"no {what} of a coordinator is found", hint) from error
 
 

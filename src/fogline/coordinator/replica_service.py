@@ -14,7 +14,7 @@ from fogline.coordinator.replica_status import copy_statuses, store_statuses
 from fogline.coordinator.replicas import MANUAL, REFUSED, Decision, wanted
 from fogline.coordinator.store import Entry, Store
 from fogline.coordinator.store_reports import Metrics, read_metrics
-from fogline.errors import DataError
+from fogline.errors import START_SITE, DataError
 from fogline.model.nodes import SITE
 
 
@@ -76,7 +76,8 @@ class ReplicaService:
         views = self._nodes.views()
         for name in (origin, holder):
             if name not in views:
-                raise NotThereError(f"there is no node {name!r}")
+                hint = f"fogline sites lists them; {START_SITE}"
+                raise NotThereError(f"there is no node {name!r}", hint)
             if views[name].node.kind != SITE:
                 raise ConflictError(f"{name!r} is a gateway: it stores no values")
         if origin == holder:

@@ -201,7 +201,8 @@ class Service:
         _, job = _there(plan.jobs.get(name), f"job {name!r}")
         view = self._parts.nodes.views().get(job.node)
         if view is None or not view.online:
-            raise UnavailableError(f"node {job.node!r} cannot be asked", "is it online?")
+            hint = "start it there with fogline agent or gateway, and its --config"
+            raise UnavailableError(f"node {job.node!r} cannot be asked: it is not online", hint)
         body = {"job": name, "lines": lines}
         try:
             told = self._parts.control.send(job.node, "logs", body, LOGS_SECONDS)

@@ -19,7 +19,7 @@ from fogline.deploy.insight_jobs import jobs_of
 from fogline.deploy.problems import listed
 from fogline.deploy.topology import Topology
 from fogline.deploy.works import StepsCheck, any_steps
-from fogline.errors import PipelineError, Problem
+from fogline.errors import START_SITE, PipelineError, Problem
 from fogline.language.ast import Insight, Position
 from fogline.model.jobs import Job, Pipeline
 from fogline.model.nodes import GATEWAY, Node
@@ -136,7 +136,7 @@ def _nowhere(insight: Insight, text: str, sites: Sequence[Node]) -> Problem:
     if sites:
         message, hint = f"no site may run {insight.name}: see its ALLOW", f"sites: {names}"
     else:
-        message, hint = "there is no site to run it", "start one: fogline agent --config FILE"
+        message, hint = "there is no site to run it", START_SITE
     return _problem("NO_SITE", message, insight.at, text, hint)
 
 

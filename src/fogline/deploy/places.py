@@ -9,6 +9,7 @@ from fogline.deploy.topics import wrong_topic
 from fogline.deploy.topology import Topology, broker_address
 from fogline.deploy.tree import Word, shortened
 from fogline.deploy.written import WrittenJob, WrittenPlace
+from fogline.errors import START_SITE
 from fogline.model.jobs import Place
 from fogline.model.nodes import GATEWAY, SITE, Node
 
@@ -42,7 +43,7 @@ class Places:
         if node is None:
             message = f"there is no node {shortened(word.text)!r}"
             names = self._topology.nodes
-            hint = f"nodes: {listed(names)}" if names else "no node is known yet"
+            hint = f"nodes: {listed(names)}" if names else f"no node is known yet: {START_SITE}"
             self._problems.add_unknown("SITE", message, word.at, word.text, names, hint)
         return node
 

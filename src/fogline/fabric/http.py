@@ -228,7 +228,8 @@ class Door:
             self._free.append(connection)
 
     def _away(self, error: Exception) -> NodeAway:
-        return NodeAway(f"{self.url} does not answer: {error}", "is the site running?")
+        hint = "fogline agent --config site.yaml starts the site"
+        return NodeAway(f"{self.url} does not answer: {error}", hint)
 
     def _error(self, status: int, body: bytes) -> FoglineError:
         try:

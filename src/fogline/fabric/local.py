@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from fogline.errors import SetupError, UsageError
+from fogline.errors import START_SITE, SetupError, UsageError
 
 _CLOCK_SECONDS = 2.0
 """So far the start of a process and the time of a file may be apart, by how they are told."""
@@ -73,12 +73,13 @@ def local_sites() -> list[LocalSite]:
     return sorted(found, key=lambda site: (site.site, site.pid))
 
 
-def find_site(name: str | None = None) -> LocalSite:
-    """The one that runs here, or the one of that name. Raises UsageError when that is not one."""
+def find_site(name: str | None = None, otherwise: str = "") -> LocalSite:
+    """The one that runs here, or the one of that name. Raises `SetupError` when there is none, with
+    what can be done besides starting it, `UsageError` when there are several."""
     sites = [site for site in local_sites() if name in (None, site.site)]
     if not sites:
         what = f"no site {name} runs" if name else "no site runs"
-        raise UsageError(f"{what} on this machine", "start one with fogline agent, or give --url")
+        raise SetupError(f"{what} on this machine", START_SITE + otherwise)
     if len(sites) > 1:
         names = ", ".join(f"{site.site} (process {site.pid})" for site in sites)
         raise UsageError(f"several sites run on this machine: {names}", "choose with --site NAME")

@@ -99,7 +99,10 @@ class _Sender:
             self._client.tls_set()
 
     def connect(self) -> None:
-        hint = "check the address, and that the broker is running"
+        hint = (
+            "check the address; fogline run FILE.ins --mqtt-port 1883 and"
+            " fogline agent --config site.yaml start a broker"
+        )
         try:
             self._client.connect(self.broker.host, self.broker.port)
         except (OSError, ValueError) as error:
