@@ -51,7 +51,7 @@ def test_memory_is_bounded_and_what_is_beyond_is_counted() -> None:
     newest = NewestResults(["a"], most_keys=3)
     newest.add(result("a", {"k": n}, n) for n in range(1000))
     rows = newest.rows(100)
-    assert [row.keys for row in rows] == ["k=0", "k=1", "k=2", "… 0 or more other keys"]
+    assert [row.keys for row in rows] == ["k=0", "k=1", "k=2", "… other keys"]
     assert rows[-1].count == 997
 
 
@@ -146,3 +146,10 @@ def test_a_line_is_text_whatever_a_sensor_is_called() -> None:
     line = result_line(result("a", {"k": HOSTILE}, 1))
     assert line.isprintable()
     assert len(line) < 1000
+
+
+def test_an_insight_without_a_result_has_a_line_that_says_so() -> None:
+    newest = NewestResults(["early", "late"])
+    newest.add([result("early", {"k": n}, n) for n in range(9)])
+    assert [row.insight for row in newest.rows(4)] == ["early"] * 3 + ["late"]
+    assert newest.rows(4)[-1] == Row("late", "", "no result yet", "", 0)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,6 +34,20 @@ def test_writes_a_file(name: str, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "wrote 200 messages" in done.stderr
     assert len(path.read_bytes().splitlines()) == 200
+
+
+def test_quiet_says_nothing_even_on_a_terminal(tmp_path: Path) -> None:
+    """`fogline demo` starts it beside its own table."""
+    ours, terminal = os.openpty()
+    command = [sys.executable, "-c", "from fogline.cli import main; main()", "simulate", "city"]
+    arguments = ["--rate", "50", "--seconds", "4", "--out", str(tmp_path / "out")]
+    with os.fdopen(ours, "rb", buffering=0) as shown:
+        subprocess.run([*command, *arguments, "--quiet"], stderr=terminal, check=True)
+        os.write(terminal, b"end\n")
+        assert shown.read(1000) == b"end\r\n"
+        subprocess.run([*command, *arguments], stderr=terminal, check=True)
+        assert b"wrote 200 messages" in shown.read(10_000)
+    os.close(terminal)
 
 
 def test_writes_to_standard_output_and_starts_when_told() -> None:

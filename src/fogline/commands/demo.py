@@ -75,6 +75,7 @@ def _devices(name: str, rate: int, broker: str) -> subprocess.Popen[bytes]:
         sys.executable, "-c", "from fogline.cli import main; main()", "simulate", name,
         "--rate", str(rate), "--seconds", str(_FOREVER_SECONDS), "--start", "now",
         "--format", _FORMATS.get(name, "senml"), "--mqtt", f"{broker}/{name}/devices",
+        "--quiet",
     ]  # fmt: skip
     return subprocess.Popen(
         command,

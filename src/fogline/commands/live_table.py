@@ -123,7 +123,8 @@ class LiveTable(Screen):
         with self._lock:
             rows = self._newest.rows(height)
             newest_ms = self._newest.newest_ms
-        parts: list[RenderableType] = [self._table(rows)] if rows else []
+        begun = self._rates is not None
+        parts: list[RenderableType] = [self._table(rows)] if begun else []
         parts.append(Text(self._status(newest_ms), style="dim", overflow="ellipsis", no_wrap=True))
         if self._total:
             parts.append(self._bar(self._total))
@@ -137,7 +138,7 @@ class LiveTable(Screen):
 
     def _table(self, rows: Sequence[Row]) -> Table:
         """The name of an insight is never cut; keys and values share what is left."""
-        days = {row.end[:10] for row in rows}
+        days = {row.end[:10] for row in rows if row.end}
         clock = slice(11, None) if len(days) == 1 else slice(5, None)
         when = f"{days.pop()} UTC" if len(days) == 1 else "UTC"
         table = Table(box=None, pad_edge=False, expand=True, header_style="bold")

@@ -62,10 +62,14 @@ class NewestResults:
 
     def rows(self, most: int) -> list[Row]:
         """At most so many lines, every insight with its fair part of them. Where an insight has
-        more keys than are shown, its last line counts the rest."""
+        more keys than are shown, its last line counts the rest; without a result it has a line
+        that says so."""
         found: list[Row] = []
         for name, share in self._shares(most).items():
             keys = self._insights[name]
+            if share and not keys and not self.uncounted.get(name):
+                found.append(Row(name, "", "no result yet", "", 0))
+                continue
             whole = share >= len(keys) and not self.uncounted.get(name)
             shown = nsmallest(share if whole else share - 1, keys.items(), key=_by_count)
             found += [_row(newest) for _, newest in shown]
@@ -79,15 +83,14 @@ class NewestResults:
         count = sum(newest.count for newest in others) + beyond
         latest = max(others, key=lambda newest: newest.result.end_ms, default=None)
         end = "" if latest is None else end_of(latest.result)
-        many = f"{len(others):,} or more" if beyond else f"{len(others):,}"
-        return Row(name, f"… {many} other keys", "", end, count)
+        many = f"{len(others):,} other keys" if not beyond else "other keys"
+        return Row(name, f"… {many}", "", end, count)
 
     def _shares(self, most: int) -> dict[str, int]:
-        """Lines for each insight that has results: a line each in turn until there are no more."""
+        """Lines for each insight: one in turn until there are no more."""
         wanted = {
-            name: len(keys) + bool(self.uncounted.get(name))
+            name: max(1, len(keys) + bool(self.uncounted.get(name)))
             for name, keys in self._insights.items()
-            if keys
         }
         shares = dict.fromkeys(wanted, 0)
         left = most

@@ -42,9 +42,9 @@ def start_ms(text: str) -> int:
 
 
 @contextmanager
-def progress_bar(total: int) -> Iterator[Callable[[int], None]]:
+def progress_bar(total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
     """A function to call with the count so far; it draws a bar when stderr is a terminal."""
-    if not sys.stderr.isatty():
+    if quiet or not sys.stderr.isatty():
         yield lambda count: None
         return
     from rich.console import Console
@@ -97,6 +97,7 @@ def progress_bar(total: int) -> Iterator[Callable[[int], None]]:
     "--mqtt", metavar="URL", help="Publish in real time: mqtt://user:pass@host:port/topic."
 )
 @click.option("--out", metavar="FILE", help="Write to a file, or - for standard output.")
+@click.option("--quiet", is_flag=True, help="Neither a progress bar nor a summary; errors only.")
 def simulate(
     stream: str,
     rate: float,
@@ -109,6 +110,7 @@ def simulate(
     bad: float,
     mqtt: str | None,
     out: str | None,
+    quiet: bool,
 ) -> None:
     """Make a seeded stream of events as fast as possible (--out) or in real time (--mqtt).
 
@@ -120,18 +122,18 @@ def simulate(
     run = Run(stream, rate, seconds, pattern, seed, begin)
     wire = Wire(cast(Format, format_ or run.stream.default_format), shuffle, bad)
     if mqtt is not None:
-        _publish(mqtt, run, wire)
+        _publish(mqtt, run, wire, quiet)
     elif out is not None:
-        _write(out, run, wire)
+        _write(out, run, wire, quiet)
 
 
-def _write(out: str, run: Run, wire: Wire) -> None:
+def _write(out: str, run: Run, wire: Wire, quiet: bool) -> None:
     from fogline.simulate.file import write_file
 
     started = time.monotonic()
-    with progress_bar(run.count) as progress:
+    with progress_bar(run.count, quiet) as progress:
         written = write_file(out, run, wire, progress)
-    if out != "-":
+    if out != "-" and not quiet:
         took = max(time.monotonic() - started, 1e-9)
         message = (
             f"wrote {written} messages to {out} in {took:.1f} s ({written / took:,.0f} a second)"
@@ -139,11 +141,13 @@ def _write(out: str, run: Run, wire: Wire) -> None:
         click.echo(message, err=True)
 
 
-def _publish(url: str, run: Run, wire: Wire) -> None:
+def _publish(url: str, run: Run, wire: Wire, quiet: bool) -> None:
     from fogline.simulate.mqtt import publish
 
-    with progress_bar(run.count) as progress:
+    with progress_bar(run.count, quiet) as progress:
         done = publish(url, run, wire, progress=progress)
+    if quiet:
+        return
     stopped = "stopped: " if done.interrupted else ""
     click.echo(
         f"{stopped}sent {done.sent} messages, {done.acknowledged} acknowledged, "
