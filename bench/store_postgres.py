@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +15,8 @@ import psycopg
 import pyarrow as pa
 from store_data import NAMES
 from store_engines import BUCKETS, BY_TIME, HISTORY, INDEX, LATEST, RENEW, UNDER
+
+from fogline.free_ports import free_port
 
 
 class Postgres:
@@ -78,9 +79,7 @@ def postgres_cluster() -> Iterator[str | None]:
     folder = Path(tempfile.mkdtemp(prefix="fogline-pg-"))
     if os.geteuid() == 0:
         shutil.chown(folder, "postgres", "postgres")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     control = [str(programs[-1] / "pg_ctl"), "-D", str(folder / "data"), "-w"]
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
     initdb = [str(programs[-1] / "initdb"), "-D", str(folder / "data"), "-U", "fogline"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,10 +22,32 @@ def test_a_port_can_be_listened_on_and_no_connection_gets_it() -> None:
         pass
 
 
-def test_a_port_that_is_taken_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    port = free_port()
-    monkeypatch.setattr(free_ports, "_FIRST", port)
+@pytest.fixture
+def port(monkeypatch: pytest.MonkeyPatch) -> int:
+    """The only one there is, not reserved by anybody."""
+    only = free_port()
+    free_ports._reserved.pop().close()
+    monkeypatch.setattr(free_ports, "_FIRST", only)
     monkeypatch.setattr(free_ports, "_COUNT", 1)
-    assert free_port() == port
+    return only
+
+
+def test_a_port_that_is_taken_is_not_given(port: int) -> None:
     with socket.create_server(("127.0.0.1", port)), pytest.raises(SetupError, match="no free port"):
         free_port()
+    assert free_port() == port
+
+
+def test_a_port_is_given_once_among_all_processes(port: int) -> None:
+    assert free_port() == port
+    with pytest.raises(SetupError, match="no free port"):
+        free_port()
+    ask = f"""
+from fogline import free_ports
+free_ports._FIRST, free_ports._COUNT = {port}, 1
+free_ports.free_port()
+"""
+    other = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=False)
+    assert "no free port" in other.stderr
+    free_ports._reserved.pop().close()
+    subprocess.run([sys.executable, "-c", ask], check=True)

@@ -119,10 +119,8 @@ def test_time_is_limited(store: SiteStore, text: str) -> None:
     ],
 )
 def test_memory_is_limited(store: SiteStore, text: str) -> None:
-    started = time.monotonic()
-    with pytest.raises(QueryLimit):
-        store.sql(text, QueryLimits(seconds=2, memory_bytes=16 << 20))
-    assert time.monotonic() - started < 6
+    with pytest.raises(QueryLimit, match="memory"):
+        store.sql(text, QueryLimits(seconds=300, memory_bytes=16 << 20))
     assert store.sql("SELECT 1").num_rows == 1
 
 
