@@ -1,6 +1,6 @@
 """How `pip wheel .` builds Fogline: setuptools, after the connector jar and the broker's plugins.
 
-The wheel is tagged for this platform, for any Python 3: the plugins are native code, but Mosquitto's.
+The wheel is for this platform and any Python 3: the plugins are native code, but Mosquitto's.
 An editable install (`make setup`) builds neither: `scripts/setup.sh` does that itself.
 """
 
@@ -62,7 +62,8 @@ def build_wheel(
 def _builder(folder: str) -> ModuleType:
     path = ROOT / folder / "build.py"
     spec = importlib.util.spec_from_file_location(f"{folder}_build", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -15,8 +15,8 @@ from pathlib import Path
 import click
 
 from fogline.broker.parent_death import die_with_parent
+from fogline.commands.choose_screen import choose_screen
 from fogline.commands.live import run_live
-from fogline.commands.screen import make_screen
 from fogline.plan.program import lower
 from fogline.plan.query_file import load_query
 from fogline.plan.rules import optimise
@@ -35,7 +35,7 @@ def run_demo(
     with contextlib.ExitStack() as stack:
         file = resources.as_file(resources.files("fogline.demo") / f"{name}.ins")
         loaded = load_query(Path(stack.enter_context(file)), settings)
-        screen = make_screen(lower(optimise(loaded.plan)[0]), as_json, None, live=True)
+        screen = choose_screen(lower(optimise(loaded.plan)[0]), as_json, None, live=True)
 
         def feed(broker: str) -> None:
             stack.callback(_end, _devices(name, rate, broker))

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fogline.commands.choose_screen import choose_screen
 from fogline.commands.history import History, Stretch, parse_stretch
 from fogline.commands.live import run_live
 from fogline.commands.query import Asked
 from fogline.commands.run_options import Options, check_live_options, check_options
-from fogline.commands.screen import Screen, make_screen
+from fogline.commands.screen import Screen
 from fogline.commands.spool import Spool
 from fogline.commands.stopping import ctrl_c
 from fogline.errors import DataError, UsageError
@@ -46,14 +47,14 @@ def run_file(path: Path, options: Options, settings: Settings) -> None:
         return
     if options.source is None and _is_live(program):
         check_live_options(options)
-        screen = make_screen(program, options.as_json, None, live=True)
+        screen = choose_screen(program, options.as_json, None, live=True)
         run_live(loaded, screen, settings, options.mqtt_port, options.seconds)
         return
     with contextlib.ExitStack() as stack:
         inputs = _inputs(
             program, replace(options, rejects=_rejects(loaded, options)), settings, stack
         )
-        screen = make_screen(program, options.as_json, _total_bytes(inputs))
+        screen = choose_screen(program, options.as_json, _total_bytes(inputs))
         run_program(loaded, program, inputs, options, screen, settings)
 
 
@@ -72,7 +73,7 @@ def _run_history(
             raise DataError("; ".join(missing), "without --require-all it runs over what is there")
         for line in missing:
             click.echo(line, err=True)
-        screen = make_screen(program, options.as_json, None)
+        screen = choose_screen(program, options.as_json, None)
         batch = replace(options, batch=True)
         run_program(loaded, program, inputs, batch, screen, settings, stretch.results(program))
         if options.as_json and history.nodes is not None:

@@ -17,7 +17,6 @@ import click
 
 from fogline.commands.newest import end_of, key_text, plain, value_text
 from fogline.model.results import Account, Result, StreamCount, parse_results
-from fogline.plan.program import Program
 
 
 class Screen:
@@ -85,25 +84,6 @@ class JsonScreen(Screen):
             sys.stdout.buffer.flush()
         except BrokenPipeError:
             self.reader_gone = True
-
-
-def make_screen(
-    program: Program, as_json: bool, total_bytes: int | None, live: bool = False
-) -> Screen:
-    """A table on a terminal. Elsewhere every result on a line of its own; of a run that is live,
-    and so never ends by itself, a few a second."""
-    if as_json:
-        return JsonScreen()
-    if sys.stdout.isatty():
-        from fogline.commands.live_table import LiveTable
-
-        shown = [output.name for output in program.outputs if not output.hidden]
-        return LiveTable(shown, total_bytes)
-    if live:
-        from fogline.commands.paced import PacedLines
-
-        return PacedLines()
-    return Screen()
 
 
 def summary(
