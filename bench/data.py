@@ -69,6 +69,19 @@ def make(count: int, per_second: int, cache: Path) -> DataSet:
     return DataSet(folder, count)
 
 
+def whole_file(events: Path) -> Path:
+    """All parts as one file, made once: for what reads a file, or a folder in no certain order."""
+    target = events.with_name("whole.json")
+    if not target.exists():
+        unfinished = target.with_name("whole.json.unfinished")
+        with unfinished.open("wb") as file:
+            for part in sorted(events.iterdir()):
+                with part.open("rb") as lines:
+                    shutil.copyfileobj(lines, file)
+        unfinished.replace(target)
+    return target
+
+
 def _write(data: DataSet, per_second: int) -> None:
     data.events.mkdir()
     data.closing.mkdir()

@@ -9,7 +9,7 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from processes import PEERS
+from processes import installed_peers
 
 
 def describe(peers: bool) -> dict[str, str]:
@@ -23,7 +23,8 @@ def describe(peers: bool) -> dict[str, str]:
         "Fogline": version("fogline"),
         "Spark": version("pyspark"),
     }
-    return found | ({"Flink": _flink()} if peers else {})
+    others = installed_peers() if peers else {}
+    return found | {name.capitalize(): number for name, number in others.items()}
 
 
 def _processor() -> str:
@@ -42,9 +43,3 @@ def _java() -> str:
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java") or "java"
     told = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
     return told.split('"')[1]
-
-
-def _flink() -> str:
-    code = "from importlib.metadata import version; print(version('apache-flink'))"
-    done = subprocess.run([str(PEERS), "-c", code], capture_output=True, text=True, check=True)
-    return done.stdout.strip()

@@ -5,6 +5,7 @@ A worker is told to end by closing its input; what is still there a few seconds 
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import os
@@ -19,7 +20,7 @@ from typing import Any
 
 from data import DataSet
 from protocol import Checked
-from workloads import FLINK, FOGLINE, SPARK, Subject
+from workloads import BYTEWAX, FLINK, FOGLINE, SPARK, Subject
 
 HERE = Path(__file__).parent
 PEERS = HERE.parent / ".venv-peers" / "bin" / "python"
@@ -28,11 +29,22 @@ _SCRIPTS = {
     SPARK: (Path(sys.executable), HERE / "pyspark_engine.py"),
     FLINK: (PEERS, HERE / "peers" / "flink.py"),
 }
+_PACKAGES = {FLINK: "apache-flink", BYTEWAX: "bytewax"}
 _PATIENCE = 5.0
 _SAMPLE_EVERY = 0.2
 _AT_REST = 0.1
 """Share of a core that engines which wait may use."""
 _REST_SECONDS = 15.0
+
+
+def installed_peers() -> dict[str, str]:
+    """Versions of those in the environment of the peers, by name."""
+    if not PEERS.exists():
+        return {}
+    code = "from importlib.metadata import *; print([(d.name, d.version) for d in distributions()])"
+    done = subprocess.run([str(PEERS), "-c", code], capture_output=True, text=True, check=True)
+    found = dict(ast.literal_eval(done.stdout))
+    return {name: found[package] for name, package in _PACKAGES.items() if package in found}
 
 
 class WorkerError(Exception):
@@ -65,14 +77,14 @@ class Worker:
             self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
-        _kill_session(self._process.pid)
+        kill_session(self._process.pid)
         self._process.wait()
         self._log.close()
 
     @property
     def processor_seconds(self) -> float:
         """What the process and its children that are there have used."""
-        return sum(_processor_seconds(pid) for pid in _members(self._process.pid))
+        return sum(processor_seconds_of(pid) for pid in members(self._process.pid))
 
     def await_ready(self) -> None:
         self._reply()
@@ -135,11 +147,10 @@ class _Memory:
 
     def _watch(self) -> None:
         while not self._stopped.wait(_SAMPLE_EVERY):
-            resident = sum(_resident(pid) for pid in _members(self._session))
-            self.peak = max(self.peak, resident)
+            self.peak = max(self.peak, sum(map(resident, members(self._session))))
 
 
-def _members(session: int) -> list[int]:
+def members(session: int) -> list[int]:
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -149,7 +160,7 @@ def _members(session: int) -> list[int]:
     return found
 
 
-def _resident(pid: int) -> int:
+def resident(pid: int) -> int:
     try:
         pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
     except OSError:
@@ -157,7 +168,7 @@ def _resident(pid: int) -> int:
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _processor_seconds(pid: int) -> float:
+def processor_seconds_of(pid: int) -> float:
     try:
         words = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -166,15 +177,14 @@ def _processor_seconds(pid: int) -> float:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def _kill_session(session: int) -> None:
+def kill_session(session: int) -> None:
     """Ends what a worker left behind: asks first, then insists."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        members = _members(session)
-        for pid in members:
+        for pid in members(session):
             with contextlib.suppress(OSError):
                 os.kill(pid, number)
         deadline = time.monotonic() + _PATIENCE
-        while _members(session) and time.monotonic() < deadline:
+        while members(session) and time.monotonic() < deadline:
             time.sleep(0.05)
-        if not _members(session):
+        if not members(session):
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rich.console import Console
@@ -13,16 +13,23 @@ HEADERS = ("engine", "thousand events/s", "x PySpark", "x Flink", "memory", "res
 
 def show(results: dict[str, Any], console: Console) -> None:
     for workload in results["workloads"]:
-        table = Table(title=f"{workload['title']} (goal: {workload['goal']})", title_justify="left")
-        for number, header in enumerate(headers(workload)):
-            table.add_column(header, justify="left" if number == 0 else "right")
-        for row in rows(workload):
-            table.add_row(*row)
-        console.print(table)
+        title = f"{workload['title']} (goal: {workload['goal']})"
+        show_table(title, headers(workload), rows(workload), console)
     if results["checking"]:
         console.print(checking_line(results["checking"]))
     for failure in failures(results):
         console.print(f"[red]FAILED[/red] {failure}", highlight=False)
+
+
+def show_table(
+    title: str, headers: tuple[str, ...], rows: Iterable[tuple[str, ...]], console: Console
+) -> None:
+    table = Table(title=title, title_justify="left")
+    for number, header in enumerate(headers):
+        table.add_column(header, justify="left" if number == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
 
 
 def headers(workload: dict[str, Any]) -> tuple[str, ...]:
@@ -40,12 +47,25 @@ def rows(workload: dict[str, Any]) -> Iterator[tuple[str, ...]]:
             ratio = engine["to_baseline"]
             ratios = ("" if not ratio else f"{1 / ratio:.2f}",)
         else:
-            ratios = tuple(_ratio(engine[name]) for name in ("to_pyspark", "to_flink"))
+            ratios = tuple(ratio_text(engine[name]) for name in ("to_pyspark", "to_flink"))
         results = f"{engine['count']:,}" if engine["count"] else ""
         yield (engine["label"], speed, *ratios, memory, results)
 
 
-def _ratio(value: float | None) -> str:
+def markdown_table(headers: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Names to the left, figures to the right; ends with a line feed."""
+    rule = ("---",) + ("---:",) * (len(headers) - 1)
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (headers, rule, *rows))
+
+
+def failed_lines(heading: str, found: list[str]) -> str:
+    if not found:
+        return ""
+    told = [f.split("; see ")[0] for f in found]  # where the log lies is of no use to a reader
+    return f"{heading}\n\n" + "\n".join(f"- {f}" for f in told) + "\n\n"
+
+
+def ratio_text(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}" if value >= 0.95 else f"{value:.2f}"
 
 

@@ -9,6 +9,7 @@ from data import SCHEMA
 FOGLINE = "fogline"
 SPARK = "pyspark"
 FLINK = "flink"
+BYTEWAX = "bytewax"
 KALMAN_Q, KALMAN_R = 0.001, 0.1
 DUST_LIMIT = 95.0
 RECORDS = "records"
@@ -112,7 +113,7 @@ WORKLOADS = (
 
 # ── the same workloads in Fogline's language ─────────────────────────────────────────────────────
 
-_STREAM = (
+STREAM = (
     'events = STREAM FROM file(path="events", format="json", time="time", '
     f'schema="{SCHEMA.lower().replace("time bigint, ", "")}");\n'
 )
@@ -122,7 +123,7 @@ _FUNCTIONS = ("AVG", "SUM", "MIN", "MAX", "COUNT", "SDEV", "VARIANCE", "FIRST", 
 def insights(workload: str, variant: str) -> str:
     """The query text of a workload; it starts with the stream."""
     name = variant if workload == "ten" else workload
-    return _STREAM + _INSIGHTS[name]
+    return STREAM + _INSIGHTS[name]
 
 
 def _ten(keys: tuple[str, ...]) -> str:
@@ -140,7 +141,7 @@ def many_insights(count: int) -> str:
         f"WHEN > {n / 10} EVERY {5 + n % 3 * 5} s WITH SALIENCE {n};"
         for n in range(count)
     ]
-    return _STREAM + "\n".join(lines)
+    return STREAM + "\n".join(lines)
 
 
 _INSIGHTS = {

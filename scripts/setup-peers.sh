@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly VENV=.venv-peers
 readonly STAMP=$VENV/.fogline-setup
-readonly PEERS=(apache-flink==2.3.0)
+readonly PEERS=(apache-flink==2.3.0 bytewax==0.21.1 orjson==3.13.0)
 
 say() { printf 'setup-peers: %s\n' "$*"; }
 

@@ -23,6 +23,7 @@ from pyflink.table import StreamTableEnvironment
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from data import whole_file
 from protocol import Checked, Given, serve
 from workloads import DUST_LIMIT, KALMAN_Q, KALMAN_R
 
@@ -102,9 +103,14 @@ class FlinkEngine:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _run(self, given: Given, sink: str) -> float:
-        environment = StreamExecutionEnvironment.get_execution_environment(self._configuration())
+        # A filter in order of time needs one task that reads; the work behind it is still shared.
+        readers = 1 if self._workload == "kalman" else self._cores
+        mode = self._variant if self._variant in ("process", "thread") else None
+        environment = StreamExecutionEnvironment.get_execution_environment(
+            configuration(readers, mode)
+        )
         tables = StreamTableEnvironment.create(environment)
-        path = _whole(given.events) if self._workload == "kalman" else given.events
+        path = whole_file(given.events) if self._workload == "kalman" else given.events
         tables.execute_sql(_EVENTS.format(path=path))
         if self._workload == "kalman":
             return self._kalman(environment, tables, sink)
@@ -130,38 +136,25 @@ class FlinkEngine:
         result = statements.execute()
         return _net_seconds(result.get_job_client())
 
-    def _configuration(self) -> Configuration:
-        configuration = Configuration()
-        # A filter in order of time needs one task that reads; the work behind it is still shared.
-        readers = 1 if self._workload == "kalman" else self._cores
-        settings = {
-            "parallelism.default": str(readers),
-            "table.exec.resource.default-parallelism": str(readers),
-            "table.local-time-zone": "UTC",
-            "taskmanager.memory.managed.size": "512m",
-            "taskmanager.memory.network.min": "128m",
-            "python.executable": sys.executable,
-            "python.client.executable": sys.executable,
-            "python.fn-execution.bundle.size": "10000",
-        }
-        if self._variant in ("process", "thread"):
-            settings["python.execution-mode"] = self._variant
-        for key, value in settings.items():
-            configuration.set_string(key, value)
-        return configuration
 
-
-def _whole(events: Path) -> Path:
-    """All parts as one file, made once: Flink reads the files of a folder in no certain order."""
-    target = events.with_name("whole.json")
-    if not target.exists():
-        unfinished = target.with_name("whole.json.unfinished")
-        with unfinished.open("wb") as file:
-            for part in sorted(events.iterdir()):
-                with part.open("rb") as lines:
-                    shutil.copyfileobj(lines, file)
-        unfinished.replace(target)
-    return target
+def configuration(readers: int, mode: str | None = None) -> Configuration:
+    """Of a cluster inside this process. `mode` is the one in which Python functions run."""
+    found = Configuration()
+    settings = {
+        "parallelism.default": str(readers),
+        "table.exec.resource.default-parallelism": str(readers),
+        "table.local-time-zone": "UTC",
+        "taskmanager.memory.managed.size": "512m",
+        "taskmanager.memory.network.min": "128m",
+        "python.executable": sys.executable,
+        "python.client.executable": sys.executable,
+        "python.fn-execution.bundle.size": "10000",
+    }
+    if mode is not None:
+        settings["python.execution-mode"] = mode
+    for key, value in settings.items():
+        found.set_string(key, value)
+    return found
 
 
 def _net_seconds(client: Any) -> float:
