@@ -10,6 +10,7 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 
+import commands_page
 import matplotlib.pyplot as plt
 import report
 from workloads import RECORDS
@@ -30,6 +31,7 @@ are about.
 {tables}
 {checking}
 {failures}
+{commands}
 ## How it is measured
 
 - **Data**: {fewest:,} json events of about {size} bytes ({events:,} for light work, so that a pass
@@ -64,12 +66,15 @@ are about.
 ## Run it
 
 ```
-make bench                                  # Fogline and PySpark
-make bench-peers                            # with Flink: a large download the first time
+make bench                                  # Fogline, PySpark and the peers that are installed
+make bench-peers                            # installs Bytewax and Flink first: a large download
 make bench ARGS="--events 200000 --only sliding"
+make bench ARGS="--only commands"           # the whole commands
+make bench ARGS="--only commands --readings 20000 --repeats 1"
 make bench-peers ARGS="--write-docs"        # writes this page anew
 ```
 """
+_WARM = "## How it is measured\n"
 _FLINK = """\
 - **Flink** runs SQL with one task per core (windows) and a keyed process function in Python
   (Kalman, over a tenth of the events: all of them would take it many minutes), without checkpoints,
@@ -79,19 +84,34 @@ _FLINK = """\
 
 
 def write(results: dict[str, Any], folder: Path = DOCS) -> None:
-    (folder / "benchmarks.md").write_text(_page(results), encoding="utf-8")
-    _plot(results, folder / "benchmarks.png")
+    """What was not measured stays as the page has it: warm engines, or whole commands."""
+    path = folder / "benchmarks.md"
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    commands = commands_page.section(results) or commands_page.kept_section(before)
+    if results["workloads"] or not before:
+        path.write_text(_page(results, commands or ""), encoding="utf-8")
+        _plot(results, folder / "benchmarks.png")
+    elif commands:
+        path.write_text(_with_commands(before, commands), encoding="utf-8")
 
 
-def _page(results: dict[str, Any]) -> str:
+def _with_commands(page: str, commands: str) -> str:
+    kept = commands_page.kept_section(page)
+    if kept:
+        return page.replace(kept, commands)
+    return page.replace(_WARM, f"{commands}\n{_WARM}")
+
+
+def _page(results: dict[str, Any], commands: str) -> str:
     workloads = results["workloads"]
     flink = "Flink" in results["machine"]
     checking = results["checking"]
     return _TEXT.format(
         beside=", and beside Flink" if flink else "",
         tables="\n".join(_section(w) for w in workloads),
+        commands=commands,
         checking=f"## Checking\n\n{report.checking_line(checking)}.\n" if checking else "",
-        failures=_failures(report.failures(results)),
+        failures=report.failed_lines("## Failed", report.failures(results)),
         events=max((w["events"] for w in workloads), default=0),
         fewest=min((w["events"] for w in workloads), default=0),
         size=round(max((w["bytes"] / w["events"] for w in workloads), default=0)),
@@ -103,29 +123,8 @@ def _page(results: dict[str, Any]) -> str:
 
 def _section(workload: dict[str, Any]) -> str:
     title = workload["title"]
-    headers = report.headers(workload)
-    lines = [
-        f"## {title[0].upper()}{title[1:]}",
-        "",
-        f"Goal: {workload['goal']}.",
-        "",
-        _line(headers),
-        _line(["---"] + ["---:"] * (len(headers) - 1)),
-        *(_line(row) for row in report.rows(workload)),
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _line(cells: object) -> str:
-    return "| " + " | ".join(cells) + " |"  # type: ignore[arg-type]
-
-
-def _failures(found: list[str]) -> str:
-    if not found:
-        return ""
-    told = [f.split("; see ")[0] for f in found]  # where the log lies is of no use to a reader
-    return "## Failed\n\n" + "\n".join(f"- {f}" for f in told) + "\n"
+    table = report.markdown_table(report.headers(workload), report.rows(workload))
+    return f"## {title[0].upper()}{title[1:]}\n\nGoal: {workload['goal']}.\n\n{table}"
 
 
 # ── the plot ─────────────────────────────────────────────────────────────────────────────────────
