@@ -23,12 +23,12 @@ lint: setup ## check style and types
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m mypy
 
-bench: setup ## measure throughput and latency; ARGS go to the benchmark
+bench: setup ## measure throughput, warm and as whole commands; ARGS go to the benchmark
 	@$(PYTHON) bench/run.py $(ARGS)
 
-bench-peers: setup ## the same measurements beside other engines (a large download)
+bench-peers: setup ## install Bytewax and Flink (a large download), then the same measurements
 	@scripts/setup-peers.sh
-	@$(PYTHON) bench/run.py --peers $(ARGS)
+	@$(PYTHON) bench/run.py $(ARGS)
 
 bench-site: setup ## measure a live site: latency, intake, the log, idle, an hour's load
 	@$(PYTHON) bench/site.py $(ARGS)
