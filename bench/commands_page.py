@@ -58,8 +58,8 @@ write the same lines. Goals for `fogline run`: at least as fast as Bytewax, at m
   it minutes. Its results are compared with Fogline's over the same readings.
 
 Run it with `make bench ARGS="--only commands"`, or one with `--only command-filter`; fewer readings
-with `--readings 200000`. `make bench-peers` installs Bytewax and Flink first. With `--write-docs`
-it replaces this section.
+with `--readings 200000`, one peer with `--engine bytewax`. `make bench-peers` installs Bytewax and
+Flink first; `--write-docs` replaces this section.
 
 Measured on: {machine}.
 

@@ -29,11 +29,11 @@ from machine import describe
 from measure import measure
 from processes import installed_peers
 from startup import measure_startup
-from workloads import BYTEWAX, FLINK, WORKLOADS, Subject, Workload
+from workloads import BYTEWAX, FLINK, FOGLINE, SPARK, WORKLOADS, Subject, Workload
 
 CHECKING, COMMANDS, STARTUP = "checking", "commands", "startup"
 _COMMANDS = {f"command-{w.name}": w for w in command_workloads.WORKLOADS}
-_PEERS = (BYTEWAX, FLINK)
+_OTHERS = (SPARK, BYTEWAX, FLINK)
 _FOLDER = click.Path(path_type=Path)
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 NAMES = (*(w.name for w in WORKLOADS), CHECKING, *_COMMANDS, STARTUP)
@@ -57,6 +57,13 @@ NAMES = (*(w.name for w in WORKLOADS), CHECKING, *_COMMANDS, STARTUP)
     help="Only this; may be repeated. commands: all of them, and startup.",
 )
 @click.option(
+    "--engine",
+    "engines",
+    type=click.Choice(_OTHERS),
+    multiple=True,
+    help="Beside Fogline only this; may be repeated. Default: all that are installed.",
+)
+@click.option(
     "--out",
     type=_FOLDER,
     help="Folder for logs and for results.json, which is added to.",
@@ -69,6 +76,7 @@ def main(
     readings: int,
     repeats: int,
     only: tuple[str, ...],
+    engines: tuple[str, ...],
     out: Path | None,
     cache: Path | None,
     write_docs: bool,
@@ -80,7 +88,15 @@ def main(
         return
     folder = out or data.default_cache() / "results"
     folder.mkdir(parents=True, exist_ok=True)
-    bench = Bench(console, cache or data.default_cache(), folder, events, readings, repeats)
+    bench = Bench(
+        console,
+        cache or data.default_cache(),
+        folder,
+        events,
+        readings,
+        repeats,
+        engines or _OTHERS,
+    )
     names = (*only, *_COMMANDS, STARTUP) if COMMANDS in only else only or NAMES
     try:
         results = bench.run(names)
@@ -100,7 +116,14 @@ class Bench:
     """One run: what is measured with which data, and where it goes."""
 
     def __init__(
-        self, console: Console, cache: Path, out: Path, events: int, readings: int, repeats: int
+        self,
+        console: Console,
+        cache: Path,
+        out: Path,
+        events: int,
+        readings: int,
+        repeats: int,
+        others: tuple[str, ...],
     ) -> None:
         self._console = console
         self._cache = cache
@@ -108,7 +131,9 @@ class Bench:
         self._events = events
         self._repeats = repeats
         self._readings = readings
-        self._peers = installed_peers()
+        installed = {SPARK, *installed_peers()}
+        self._missing = set(others) - installed
+        self._engines = {FOGLINE, *others} - self._missing
         self._started = time.monotonic()
         self.target = out / "results.json"
 
@@ -122,7 +147,7 @@ class Bench:
             "commands": [],
             "startup": None,
         }
-        for peer in set(_PEERS) - self._peers.keys():
+        for peer in sorted(self._missing):
             self._tell(f"{peer} is not installed and left out: make bench-peers installs it")
         for workload in WORKLOADS:
             if workload.name in names:
@@ -162,7 +187,7 @@ class Bench:
 
     def _commands(self, workload: command_workloads.CommandWorkload) -> dict[str, Any]:
         self._tell(f"command {workload.name}: {workload.title}")
-        subjects = [s for s in SUBJECTS if s.engine not in _PEERS or s.engine in self._peers]
+        subjects = [s for s in SUBJECTS if s.engine in self._engines]
         small = min(SMALL, self._readings // 100)
         return measure_commands(
             workload,
@@ -179,7 +204,7 @@ class Bench:
         if subject.needs and not _is_installed(subject.needs):
             self._tell(f"{subject.label}: left out, because {subject.needs} is not installed")
             return False
-        return subject.engine not in _PEERS or subject.engine in self._peers
+        return subject.engine in self._engines
 
     def _tell(self, text: str) -> None:
         seconds = time.monotonic() - self._started
