@@ -21,7 +21,7 @@ HEADERS = (
     "x Flink",
     "start-up",
     "whole",
-    "CPU",
+    "CPU per reading",
     "memory",
     "results",
 )
@@ -46,8 +46,9 @@ write the same lines. Goals for `fogline run`: at least as fast as Bytewax, at m
 - **Same results**: every command must write the same set of lines as the first: insight, window,
   keys and count equal, values within 1e-9. A difference makes the benchmark fail.
 - **Ratios** are to the best variant of an engine, in the same run.
-- **CPU** is user and system time of all processes. **Memory** is the peak of their resident memory,
-  added up.
+- **CPU per reading** is user and system time of all processes, also less that of the start-up. It
+  says more than the rate where other work shares the machine.
+- **Memory** is the peak of the resident memory of all processes, added up.
 - **Bytewax** has its own file source and sink, orjson for JSON, one `fold_window` for all insights
   of a window. One process, and two that share the keys (threads would share Python's lock).
 - **PySpark** runs a batch over the file, the fastest that Spark itself has for one: `read.json` of
@@ -139,7 +140,7 @@ def rows(commands: dict[str, Any]) -> Iterator[tuple[str, ...]]:
             *(ratio_text(command[f"to_{engine}"]) for engine in ("bytewax", "pyspark", "flink")),
             _median(command["small"], "seconds", "{:.1f} s"),
             _median(large, "seconds", "{:.1f} s"),
-            _median(large, "processor_seconds", "{:.0f} s"),
+            _processor_time(command, commands["small_readings"]),
             _gigabytes(large),
             "" if command["count"] is None else f"{command['count']:,}",
         )
@@ -200,6 +201,15 @@ def _seconds_table(title: str, parts: dict[str, float]) -> str:
 
 def _median(costs: list[dict[str, float]], name: str, form: str) -> str:
     return form.format(median(c[name] for c in costs)) if costs else ""
+
+
+def _processor_time(command: dict[str, Any], small_readings: int) -> str:
+    if not command["large"]:
+        return ""
+    small, large = (
+        median(c["processor_seconds"] for c in command[part]) for part in ("small", "large")
+    )
+    return f"{(large - small) / (command['readings'] - small_readings) * 1e6:.1f} µs"
 
 
 def _gigabytes(costs: list[dict[str, float]]) -> str:
