@@ -35,7 +35,7 @@ JSON lines. `fogline run QUERY --input FILE --json > RESULTS` beside programs fo
 write the same lines. Goals for `fogline run`: at least as fast as Bytewax, at most
 {memory_goal:.1f} GB, started up in {startup_goal:.0f} s.
 
-{tables}
+{busy}{tables}
 {missed}{startup}{failures}### How commands are measured
 
 - **Rate**: {readings:,} json readings of about {size} bytes in one file, less the same command
@@ -66,6 +66,11 @@ Measured on: {machine}.
 
 {end}
 """
+_BUSY = """\
+**Measured on a machine that did other work too** (load {load:.0f} on {cores} cores): times are much
+longer than on an idle one, and rates are uncertain.
+
+"""
 _STARTUP = """\
 ### Where the start-up goes
 
@@ -88,6 +93,7 @@ def section(results: dict[str, Any]) -> str | None:
     return _TEXT.format(
         begin=BEGIN,
         end=END,
+        busy=_busy(results),
         tables="\n".join(f"### {c['title']}\n\n{_table(c)}" for c in commands),
         missed=failed_lines("### Goals missed", missed_goals(results)),
         memory_goal=MEMORY_GOAL / 1e9,
@@ -181,6 +187,11 @@ def _label(command: dict[str, Any], readings: int) -> str:
 
 def _table(commands: dict[str, Any]) -> str:
     return markdown_table(HEADERS, rows(commands))
+
+
+def _busy(results: dict[str, Any]) -> str:
+    load, cores = results["load_at_start"], results["machine"]["cores"]
+    return _BUSY.format(load=load, cores=cores) if load > int(cores) else ""
 
 
 def _startup(startup: dict[str, Any] | None) -> str:
