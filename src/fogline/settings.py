@@ -32,7 +32,7 @@ class Settings:
     """Spark master: local[n], spark://…, k8s://…, yarn."""
     engine_host: str = "127.0.0.1"
     """Address of this machine at which the workers of a Spark cluster reach the driver."""
-    memory: str = "2g"
+    memory: str = "1g"
     """Memory of the Spark driver."""
     java: str = ""
     """Further options for Spark's Java."""
