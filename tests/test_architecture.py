@@ -41,6 +41,7 @@ SEES: dict[str, frozenset[str]] = {
     # The gateway's steps are checked before they are sent.
     "coordinator": BASE | frozenset(CHAIN[:-1]) | {"broker", "control", "gateway"},
     "model": frozenset({"errors"}),
+    "formats": frozenset(),
     "simulate": frozenset({"", "errors", "model"}),
     "spark": BASE | {"model", "language", "plan"},
     "broker": BASE | {"model", "free_ports"},

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fogline.formats.times import parse_time, time_of
+from fogline.formats.values import java_double
 from fogline.gateway.chain import Chain, Results
 from fogline.gateway.operators.decode import Decoder, read_options
-from fogline.gateway.operators.times import parse_time, time_of
-from fogline.gateway.operators.values import java_double
 from tests.gateway.helpers import BASE, message, run
 
 FIELDS = json.dumps(

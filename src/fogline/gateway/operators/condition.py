@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fogline.formats.times import parse_time
+from fogline.formats.values import as_text
 from fogline.gateway.operators.base import BadStep, Record, lookup
-from fogline.gateway.operators.times import parse_time
-from fogline.gateway.operators.values import as_text
 
 Test = Callable[[Record], bool | None]
 Types = Mapping[str, str] | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fogline.gateway.operators.json_text import BadMessage
+from fogline.formats.json import BadMessage
 
 
 def split(line: str) -> list[str | None]:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fogline.formats.json import MOST_RECORDS, BadMessage, parse, text_of
+from fogline.formats.senml import Pack, Raw
+from fogline.formats.times import time_of
+from fogline.formats.values import CONVERT, OTHER, Number, parse_number
 from fogline.gateway.operators.base import BadStep, Message, Options, Record, is_number, lookup
 from fogline.gateway.operators.csv_line import split
-from fogline.gateway.operators.json_text import MOST_RECORDS, BadMessage, parse, text_of
-from fogline.gateway.operators.senml import Pack, Raw
-from fogline.gateway.operators.times import time_of
-from fogline.gateway.operators.values import CONVERT, OTHER, Number, parse_number
 
 FORMATS = ("json", "ndjson", "senml", "csv")
 ENTITY = "entity"

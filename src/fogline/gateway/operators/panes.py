@@ -12,11 +12,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from fogline.formats.values import java_double
 from fogline.gateway.operators.base import MOST_KEYS, LateRecord, Operator, Options, Record
 from fogline.gateway.operators.cells import NAN, Cells, Numbers
 from fogline.gateway.operators.condition import Types
 from fogline.gateway.operators.pane_spec import Channel, PaneSpec
-from fogline.gateway.operators.values import java_double
 
 _RARE = re.compile("[\U00010000-\U0010ffff]")
 _NAMED = (r"\"", r"\\", r"\b", r"\f", r"\n", r"\r", r"\t")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fogline.gateway.operators.values import Number
+from fogline.formats.values import Number
 
 MOST_DEPTH = 128
 MOST_RECORDS = 100_000

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fogline.gateway.operators.json_text import MOST_RECORDS, BadMessage, parse
-from fogline.gateway.operators.times import parse_time, time_of
-from fogline.gateway.operators.values import OTHER, Number, parse_number
+from fogline.formats.json import MOST_RECORDS, BadMessage, parse
+from fogline.formats.times import parse_time, time_of
+from fogline.formats.values import OTHER, Number, parse_number
 
 Raw = tuple[int | None, dict[str, Any]]
 """A record before its time is settled: the time the format gives it, and its values."""

@@ -11,7 +11,7 @@ import re
 from datetime import date
 from typing import Any
 
-from fogline.gateway.operators.values import parse_number
+from fogline.formats.values import parse_number
 
 _FIRST = -62_135_596_800_000_000
 _LAST = 253_370_764_800_000_000

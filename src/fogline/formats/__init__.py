@@ -1,0 +1,1 @@
+"""Messages of devices into records: the Python decoders."""
