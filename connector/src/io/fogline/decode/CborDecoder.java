@@ -7,8 +7,11 @@ import java.math.BigInteger;
  * are texts, or integers by their decimal text. The whole item is checked.
  */
 public final class CborDecoder implements Decoder {
+    private static final int MAX_FIELDS = 1_000_000;
+
     private final FieldTree root;
     private final CborReader in = new CborReader();
+    private int fields;
 
     CborDecoder(Layout layout) {
         root = layout.root();
@@ -17,6 +20,7 @@ public final class CborDecoder implements Decoder {
     @Override
     public void decode(byte[] bytes, int from, int to, Records out) throws BadMessage {
         in.reset(bytes, from, to);
+        fields = 0;
         in.headBehindTags();
         if (in.major() == CborReader.LIST) {
             long left = in.count(1);
@@ -46,8 +50,12 @@ public final class CborDecoder implements Decoder {
         long left = in.count(2);
         while (in.hasNext(left)) {
             left = left == CborReader.INDEFINITE ? left : left - 1;
+            countField();
             int entry = key(tree, depth + 1);
             in.headBehindTags();
+            if (entry >= 0) {
+                tree.forgetInside(entry, record);
+            }
             if (entry >= 0 && in.major() == CborReader.MAP && tree.child(entry) != null) {
                 set(record, tree.slot(entry), Record.OTHER);
                 map(record, tree.child(entry), depth + 1);
@@ -104,6 +112,9 @@ public final class CborDecoder implements Decoder {
         long left = in.count(map ? 2 : 1);
         while (in.hasNext(left)) {
             left = left == CborReader.INDEFINITE ? left : left - 1;
+            if (map) {
+                countField();
+            }
             for (int i = map ? 2 : 1; i > 0; i--) {
                 in.headBehindTags();
                 value(null, -1, depth + 1);
@@ -192,6 +203,13 @@ public final class CborDecoder implements Decoder {
     private static void setDouble(Record record, int slot, double value) {
         if (slot >= 0) {
             record.setDouble(slot, value);
+        }
+    }
+
+    /** A bound for who keeps all fields, as gateways and the store do. */
+    private void countField() throws BadMessage {
+        if (++fields > MAX_FIELDS) {
+            throw new BadMessage("not CBOR: too many members");
         }
     }
 

@@ -51,6 +51,17 @@ public final class FieldTree implements Serializable {
         return entry < 0 ? -1 : slots[entry];
     }
 
+    /** Forgets what a record holds under the names inside an entry: a later value replaces all of it. */
+    void forgetInside(int entry, Record record) {
+        FieldTree inside = children[entry];
+        for (int i = 0; inside != null && i < inside.count; i++) {
+            if (inside.slots[i] >= 0) {
+                record.set(inside.slots[i], Record.ABSENT);
+            }
+            inside.forgetInside(i, record);
+        }
+    }
+
     void setSlot(int entry, int slot) {
         slots[entry] = slot;
     }

@@ -105,6 +105,7 @@ public final class JsonDecoder implements Decoder {
     private void member(Record record, FieldTree tree, int entry, int depth) throws BadMessage {
         int slot = tree.slot(entry);
         FieldTree child = tree.child(entry);
+        tree.forgetInside(entry, record);
         if (child != null && scanner.peek() == '{') {
             if (slot >= 0) {
                 record.set(slot, Record.OTHER);

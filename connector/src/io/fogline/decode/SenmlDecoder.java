@@ -23,6 +23,7 @@ public final class SenmlDecoder implements Decoder {
     /** Times below this (in microseconds) are relative to arrival, as RFC 8428 says. */
     private static final long RELATIVE = (1L << 28) * 1_000_000;
     private static final int NEWEST_VERSION = 10;
+    private static final byte[] NO_NAME = {};
 
     private record Row(String baseName, long time) {}
 
@@ -94,8 +95,8 @@ public final class SenmlDecoder implements Decoder {
         }
         do {
             scanner.name();
-            if (scanner.textLength() == 1 && scanner.bytes()[scanner.textFrom()] == 'e' && scanner.peek() == '[') {
-                list = scanner.position();
+            if (isListName()) {
+                list = scanner.peek() == '[' ? scanner.position() : -1;
                 scanner.skip(1);
             } else {
                 label(1);
@@ -142,11 +143,28 @@ public final class SenmlDecoder implements Decoder {
             JsonDecoder.value(scanner, entry, labels.slot(found), depth);
             return;
         }
-        int length = scanner.textLength();
-        if (length > 0 && scanner.bytes()[scanner.textFrom() + length - 1] == '_') {
+        if (endsWithUnderscore()) {
             throw new BadMessage("not understood: a SenML field whose name ends in _ must be known");
         }
         scanner.skip(depth);
+    }
+
+    /** Whether the name that was read is {@code e}, be it as an escape; the same holds below. */
+    private boolean isListName() {
+        if (!scanner.isEscaped()) {
+            return scanner.textLength() == 1 && scanner.bytes()[scanner.textFrom()] == 'e';
+        }
+        byte[] name = JsonText.copy(scanner);
+        return name.length == 1 && name[0] == 'e';
+    }
+
+    private boolean endsWithUnderscore() {
+        int length = scanner.textLength();
+        if (!scanner.isEscaped()) {
+            return length > 0 && scanner.bytes()[scanner.textFrom() + length - 1] == '_';
+        }
+        byte[] name = JsonText.copy(scanner);
+        return name[name.length - 1] == '_';
     }
 
     private void applyBase() throws BadMessage {
@@ -177,14 +195,8 @@ public final class SenmlDecoder implements Decoder {
             return;
         }
         long sum = baseTime + (entry.has(TIME) ? time(TIME) : 0);
-        Record row = row(sum < RELATIVE ? out.arrival() + sum : sum);
-        if (!entry.has(NAME)) {
-            return;
-        }
-        if (entry.kind(NAME) != Record.TEXT) {
-            throw new BadMessage("not SenML: a name is not a string");
-        }
-        int slot = root.slotOf(entry.source(NAME), entry.offset(NAME), entry.length(NAME));
+        Record row = row(inRange(sum < RELATIVE ? out.arrival() + sum : sum));
+        int slot = nameSlot();
         if (slot < 0 || value < 0) {
             return;
         }
@@ -192,6 +204,17 @@ public final class SenmlDecoder implements Decoder {
         if (value == VALUE && baseValue != 0 && !Double.isNaN(number(VALUE))) {
             row.setDouble(slot, baseValue + number(VALUE));
         }
+    }
+
+    /** The slot of the field that the entry names; without a name it is the one of the base name, "". */
+    private int nameSlot() throws BadMessage {
+        if (!entry.has(NAME)) {
+            return root.slotOf(NO_NAME, 0, 0);
+        }
+        if (entry.kind(NAME) != Record.TEXT) {
+            throw new BadMessage("not SenML: a name is not a string");
+        }
+        return root.slotOf(entry.source(NAME), entry.offset(NAME), entry.length(NAME));
     }
 
     private Record row(long time) throws BadMessage {
@@ -222,11 +245,14 @@ public final class SenmlDecoder implements Decoder {
     }
 
     private long time(int slot) throws BadMessage {
-        long time = Times.of(entry, slot);
-        if (time == Times.NONE) {
+        return inRange(Times.of(entry, slot));
+    }
+
+    private static long inRange(long micros) throws BadMessage {
+        if (Times.inRange(micros) == Times.NONE) {
             throw new BadMessage("not SenML: a time is not a time");
         }
-        return time;
+        return micros;
     }
 
     private double number(int slot) {

@@ -54,7 +54,7 @@ public final class Times {
 
     public static long ofLong(long value) {
         if (value >= 100_000_000_000_000L) {
-            return checked(value);
+            return inRange(value);
         }
         if (value >= 100_000_000_000L) {
             return value * 1_000;
@@ -67,10 +67,11 @@ public final class Times {
             return NONE;
         }
         double scale = value >= 1e14 ? 1 : value >= 1e11 ? 1e3 : 1e6;
-        return Math.abs(value) * scale > 1e18 ? NONE : checked(Math.round(value * scale));
+        return Math.abs(value) * scale > 1e18 ? NONE : inRange(Math.round(value * scale));
     }
 
-    private static long checked(long micros) {
+    /** The time itself, or {@link #NONE} where it is not of the years 1 to 9998. */
+    static long inRange(long micros) {
         return micros < FIRST || micros >= LAST ? NONE : micros;
     }
 
@@ -83,7 +84,7 @@ public final class Times {
         }
         long date = epochDay(year, month, day) * 86_400_000_000L;
         if (to == from + 10) {
-            return checked(date);
+            return inRange(date);
         }
         int at = from + 10;
         if (to < at + 6 || b[at] != 'T' && b[at] != 't' && b[at] != ' ' || b[at + 3] != ':') {
@@ -127,7 +128,7 @@ public final class Times {
             at++;
         }
         if (at == to || at + 1 == to && (b[at] == 'Z' || b[at] == 'z')) {
-            return checked(local);
+            return inRange(local);
         }
         int left = to - at;
         if (b[at] != '+' && b[at] != '-' || left != 3 && left != 5 && !(left == 6 && b[at + 3] == ':')) {
@@ -139,7 +140,7 @@ public final class Times {
             return NONE;
         }
         long offset = (hours * 60L + minutes) * 60_000_000L;
-        return checked(b[at] == '+' ? local - offset : local + offset);
+        return inRange(b[at] == '+' ? local - offset : local + offset);
     }
 
     private static boolean isNoLeapDay(int year, int month, int day) {

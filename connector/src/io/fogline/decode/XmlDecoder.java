@@ -15,9 +15,11 @@ import javax.xml.stream.XMLStreamReader;
  */
 public final class XmlDecoder implements Decoder {
     private static final FieldTree NOTHING = new FieldTree();
+    private static final int MAX_FIELDS = 100_000;
 
     private final FieldTree root;
     private final XMLInputFactory factory = XMLInputFactory.newDefaultFactory();
+    private int fields;
 
     XmlDecoder(Layout layout) {
         root = layout.root();
@@ -29,9 +31,17 @@ public final class XmlDecoder implements Decoder {
 
     @Override
     public void decode(byte[] bytes, int from, int to, Records out) throws BadMessage {
+        // The JDK's parser would say so itself, but on standard error, once for every such message.
+        if (!Bytes.isUtf8(bytes, from, to)) {
+            throw new BadMessage("not UTF-8");
+        }
+        fields = 0;
         try {
             ByteArrayInputStream stream = new ByteArrayInputStream(bytes, from, to - from);
             XMLStreamReader reader = factory.createXMLStreamReader(stream, StandardCharsets.UTF_8.name());
+            if ("1.1".equals(reader.getVersion())) {
+                throw new BadMessage("not accepted: XML 1.1");
+            }
             while (reader.getEventType() != XMLStreamConstants.START_ELEMENT) {
                 checkedNext(reader);
             }
@@ -48,12 +58,15 @@ public final class XmlDecoder implements Decoder {
         }
     }
 
-    private static void element(XMLStreamReader reader, Record record, int slot, FieldTree tree, int depth)
+    private void element(XMLStreamReader reader, Record record, int slot, FieldTree tree, int depth)
             throws XMLStreamException, BadMessage {
         if (depth >= MAX_DEPTH) {
             throw new BadMessage("nested deeper than " + MAX_DEPTH);
         }
+        checkName(reader.getLocalName());
         for (int i = 0; i < reader.getAttributeCount(); i++) {
+            countField();
+            checkName(reader.getAttributeLocalName(i));
             int entry = tree.find(reader.getAttributeLocalName(i));
             if (entry >= 0 && tree.slot(entry) >= 0) {
                 store(record, tree.slot(entry), reader.getAttributeValue(i));
@@ -76,11 +89,26 @@ public final class XmlDecoder implements Decoder {
         }
     }
 
-    private static void child(XMLStreamReader reader, Record record, FieldTree tree, int depth)
+    private void child(XMLStreamReader reader, Record record, FieldTree tree, int depth)
             throws XMLStreamException, BadMessage {
+        countField();
         int entry = tree.find(reader.getLocalName());
         FieldTree inner = entry < 0 || tree.child(entry) == null ? NOTHING : tree.child(entry);
         element(reader, record, entry < 0 ? -1 : tree.slot(entry), inner, depth + 1);
+    }
+
+    /** A bound for who keeps all fields, as gateways and the store do. */
+    private void countField() throws BadMessage {
+        if (++fields > MAX_FIELDS) {
+            throw new BadMessage("more than " + MAX_FIELDS + " fields in one message");
+        }
+    }
+
+    /** The JDK's parser lets a colon begin a name. */
+    private static void checkName(String local) throws BadMessage {
+        if (local.startsWith(":")) {
+            throw new BadMessage("not XML: a prefix that is not declared");
+        }
     }
 
     private static void store(Record record, int slot, String text) {
