@@ -46,8 +46,8 @@ SEES: dict[str, frozenset[str]] = {
     "spark": BASE | {"model", "language", "plan"},
     "broker": BASE | {"model", "free_ports"},
     "log": BASE | {"model"},
-    "storage": BASE | {"model", "log"},
-    "fabric": BASE | {"model", "log", "storage", "broker", "control"},
+    "storage": BASE | {"model", "formats", "log"},
+    "fabric": BASE | {"model", "formats", "log", "storage", "broker", "control"},
     "control": BASE | {"model", "broker"},
     "links": BASE | {"model", "broker", "log"},
 }
@@ -183,6 +183,11 @@ def test_the_checker_sees_the_project() -> None:
 
 def test_imports_run_one_way() -> None:
     assert layer_violations(imports(SOURCE)) == []
+
+
+def test_gateway_and_store_decode_with_the_same_modules() -> None:
+    users = {package(item.module) for item in imports(SOURCE) if package(item.target) == "formats"}
+    assert {"gateway", "storage"} <= users
 
 
 def test_no_import_cycles() -> None:

@@ -21,9 +21,9 @@ from fogline.cli import cli
 from fogline.fabric.local import LocalSite, leave_note
 from fogline.fabric.records import from_node, payloads
 from fogline.fabric.wire import to_arrow
+from fogline.formats.times import time_of
 from fogline.log import SiteLog
 from fogline.model.times import iso_micros
-from fogline.storage import times
 from fogline.storage.metadata import Description
 from fogline.storage.names import parse_all
 from fogline.storage.values import Value, from_values
@@ -115,7 +115,7 @@ def _is_asked(node: str, asked: dict[str, list[str]]) -> bool:
 
 
 def _matches(value: Value, asked: dict[str, list[str]]) -> bool:
-    start, end = times.parse(asked["from"][0]), times.parse(asked["to"][0])
+    start, end = time_of(asked["from"][0]), time_of(asked["to"][0])
     named = [
         (value.metric, parse_all(asked.get("metric"))),
         (value.entity, parse_all(asked.get("entity"))),

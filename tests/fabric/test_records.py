@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from fogline.fabric import records
 from fogline.fabric.records import descriptions_of, from_node, payloads, write_lines
+from fogline.formats.times import time_of
 from fogline.model.question import FIELDS
-from fogline.storage import times
 from fogline.storage.errors import BadValue
 from fogline.storage.metadata import Description
 from fogline.storage.store import SiteStore
@@ -92,9 +92,7 @@ VALUES = st.builds(
 def test_every_value_comes_back(values: list[Value], node: str) -> None:
     found = read(payloads(table(*values, node=node)))
     back = [
-        Value(
-            r.pop("metricID"), r.pop("entityID"), times.parse(r.pop("timestamp")), r.pop("value"), r
-        )
+        Value(r.pop("metricID"), r.pop("entityID"), time_of(r.pop("timestamp")), r.pop("value"), r)
         for r in found
         if r.pop("nodeID") == node
     ]

@@ -147,7 +147,7 @@ def test_all_problems_are_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"format": "xml"}, "one of json"),
+        ({"format": "yaml"}, "one of json"),
         ({"format": "csv"}, "header"),
         ({"fields": "{"}, "not JSON"),
         ({"fields": "[1]"}, "name"),

@@ -313,7 +313,7 @@ HOSTILE: list[Any] = [
     [told(reads=[{"topic": "a", "broker": "http://h"}])], [told(job="a/b")],
     [told(routes=[{"mode": "log", "topic": "a"}])], [told(routes=[{"mode": "link", "topic": "a"}])],
     [told(routes=[{"mode": "publish", "topic": "a/+"}])], [told(parameters={"nothing": 1})],
-    [told(input={"format": "cbor"})],
+    [told(input={"format": "yaml"})],
 ]  # fmt: skip
 
 

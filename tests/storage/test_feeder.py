@@ -92,7 +92,7 @@ def test_insights() -> None:
 HOSTILE = [
     b"", b"{", b"null", b"[1]", b"\xff\xfe", b"[" * 100_000, b'{"t":1e999,"s":"a","x":1}',
     b'{"t":true,"s":"a","x":1}', b'{"s":"a","x":1}', b'{"t":1,"s":{},"x":1}', b'{"t":1,"x":1}',
-    b'{"t":1,"s":"a","x":[1]}', b'{"t":1,"s":"\\ud800","x":1}', b'{"t":1,"s":"a","x":"\\ud800"}',
+    b'{"t":1,"s":"a","x":[1]}', b'{"t":1,"s":"a","x":1e999}', b'{"t":1,"s":"a","x":NaN}',
     b'{"t":9e17,"s":"a","x":1}', b'{"t":"never","s":"a","x":1}',
     b'{"t":"9999-99-99","s":"a","x":1}',
     json.dumps({"t": 1, "s": "n" * 2_000, "x": 1}).encode(),
@@ -101,23 +101,29 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+PACK = [{"bn": "a", "bt": START, "n": "x", "v": 1}]
+
+
 @pytest.mark.parametrize("payload", HOSTILE)
 @pytest.mark.parametrize("source", [PLAIN, NAMED, Readings(format="senml"), Insights()])
 def test_what_is_no_value_is_counted(payload: bytes, source: Readings | Insights) -> None:
-    good = {"t": START, "s": "a", "x": 1, "m": "x", "v": 1}
+    is_senml = isinstance(source, Readings) and source.format == "senml"
+    good = PACK if is_senml else {"t": START, "s": "a", "x": 1, "m": "x", "v": 1}
     result = decode_batch(source, [message(payload), *(message(good) for _ in range(30))])
-    if isinstance(source, Readings) and source.format == "json":
+    if isinstance(source, Readings):
         assert len(result.table) == 30
         assert sum(result.rejected.values()) == 1
     else:
-        assert len(result.table) == (0 if isinstance(source, Insights) else 30)
+        assert len(result.table) == 0
 
 
 @pytest.mark.parametrize("digits", [b"9" * 400, b"1e999"])
-def test_numbers_beyond_all_bounds_are_infinite_either_way(digits: bytes) -> None:
+def test_numbers_that_no_double_can_hold_are_no_values_either_way(digits: bytes) -> None:
+    """A query sees none in them either."""
     messages = [message(b'{"t":1,"s":"a","x":-' + digits + b"}")] * 20
     for result in (decode(PLAIN, messages), decode_batch(PLAIN, messages)):
-        assert {value.value for value in to_values(result.table)} == {float("-inf")}
+        assert len(result.table) == 0
+        assert result.rejected == {"not a number or a text": 20}
 
 
 SCALARS = st.one_of(
@@ -191,7 +197,7 @@ def test_senml_as_devices_write_it() -> None:
     )
     found = decode(Readings(format="senml", entity="source"), [("city", pack, 1)])
     values = [(v.metric, v.entity, v.value) for v in to_values(found.table)]
-    assert values == [("source", "s7", "s7"), ("temperature", "s7", 18.7), ("light", "s7", "dark")]
+    assert values == [("temperature", "s7", 18.7), ("light", "s7", "dark")]
     (first, *_) = to_values(decode(Readings(format="senml"), [("city", pack, 1)]).table)
     assert (first.entity, first.time) == ("city", 1_767_225_600_050_000)
     (alone,) = to_values(decode(Readings(format="senml"), [("t", b'[{"bn":"x","v":3}]', 1)]).table)

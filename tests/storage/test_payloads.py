@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fogline.errors import UsageError
+from fogline.formats.values import number_in
 from fogline.storage.columns import decode_batch
 from fogline.storage.decode import decode
-from fogline.storage.mapping import Decoded, Readings, number_in
+from fogline.storage.mapping import Decoded, Readings
 from fogline.storage.values import Value, to_values
 from tests.storage.kit import START, same_values
 
@@ -161,7 +162,7 @@ def test_no_entity_is_expanded_and_no_file_is_read(tmp_path: Path) -> None:
         ({"x": 1, "y": -2}, [("x", 1.0), ("y", -2.0)]),
         ({"x": True, "y": False}, [("x", 1.0), ("y", 0.0)]),
         ({"x": None, "y": cbor2.undefined, "z": cbor2.CBORSimpleValue(99)}, []),
-        ({"x": "1.5", "y": "ü"}, [("x", "1.5"), ("y", "ü")]),
+        ({"x": "1.5", "y": "ü"}, [("x", 1.5), ("y", "ü")]),
         ({"x": b"1", "y": [1], "z": {"a": {1: 2}}, "w": 5}, [("w", 5.0)]),
         ([{"x": 1}, {}, {"x": 2}], [("x", 1.0), ("x", 2.0)]),
         ([], []),
@@ -264,8 +265,8 @@ def test_a_bad_message_costs_nothing_but_itself(source: Readings, payload: bytes
 @pytest.mark.parametrize(
     ("source", "payload", "rejected"),
     [
-        (CSV, b"never,a,1,2", {"no time": 2}),
-        (CSV, b",a,1,2", {"no time": 2}),
+        (CSV, b"never,a,1,2", {"no time": 1}),
+        (CSV, b",a,1,2", {"no time": 1}),
         (CSV, b"1,,1,2", {"no metric or entity": 2}),
         (CSV, b"1,a," + b"x" * 70_000 + b",", {"text too long": 1}),
         (CSV, b"1,a," + b"9" * 4_000_000 + b",", {"text too long": 1}),
@@ -371,7 +372,8 @@ def test_a_csv_line_is_what_it_is_in_json(record: dict[str, Any]) -> None:
 
 
 LEAVES = st.one_of(
-    st.none(), st.booleans(), st.floats(), st.integers(-(2**63), 2**64 - 1), TEXTS,
+    st.none(), st.booleans(), st.floats(allow_nan=False, allow_infinity=False),
+    st.integers(-(2**63), 2**64 - 1), TEXTS,
     st.sampled_from([2**70, -(2**80), 10**400, -(10**400), START, "2026-01-01"]),
 )  # fmt: skip
 NAMES = st.one_of(st.sampled_from(["t", "s", "x", "y"]), TEXTS)

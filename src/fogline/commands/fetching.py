@@ -19,9 +19,9 @@ from fogline.fabric.errors import NodeAway
 from fogline.fabric.http import Door
 from fogline.fabric.question import parameters
 from fogline.fabric.records import Descriptions, descriptions_of, write_lines
+from fogline.formats.times import time_of
 from fogline.model.question import Question
 from fogline.model.times import iso_micros
-from fogline.storage import times
 
 PAGE = 200_000
 _METADATA = "SELECT metric, entity, entity_type, unit, description FROM metadata"
@@ -133,12 +133,12 @@ def _missing(node: dict[str, Any], until: int) -> str:
     if state != COPY:
         why = f": {node['why']}" if node.get("why") else ""
         return f"node {name} is {state}{why}; its values are missing"
-    complete = times.parse(node.get("until"))
-    if not node.get("partial") and complete != times.NO_TIME and complete >= until:
+    complete = time_of(node.get("until"))
+    if not node.get("partial") and complete is not None and complete >= until:
         return ""
-    behind = f", which knows it up to {iso_micros(complete)}" if complete != times.NO_TIME else ""
-    early = times.parse(node.get("since"))
+    behind = "" if complete is None else f", which knows it up to {iso_micros(complete)}"
+    early = time_of(node.get("since"))
     some = ", some metrics only" if node.get("partial") else ""
-    if early != times.NO_TIME:
+    if early is not None:
         some = f", without some from before {iso_micros(early)}"
     return f"node {name} is away; its values come from a copy at {node.get('at')}{behind}{some}"

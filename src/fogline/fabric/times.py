@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fogline.storage import times
+from fogline.formats.times import parse_time
 from fogline.storage.errors import BadQuery
 from fogline.storage.values import TIME, micros
 
@@ -45,11 +45,11 @@ def moment(text: str, now: int | None = None) -> int:
     if text.startswith("-") and _DURATION.fullmatch(text[1:]):
         return clock - duration(text[1:])
     dated = _LOST_PLUS.sub("+", text[:50])
-    found = times.parse(dated) if _ISO.fullmatch(dated) else times.NO_TIME
-    if found == times.NO_TIME:
+    found = parse_time(dated) if _ISO.fullmatch(dated) else None
+    if found is None:
         hint = "2026-01-02T03:04:05Z, microseconds since 1970, or -15m before now"
         raise BadQuery(f"{text!r:.80} is no time", hint)
-    return int(found)
+    return found
 
 
 def duration(text: str) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from fogline.formats.errors import (
+    MOST_DEPTH,
+    MOST_RECORDS,
+    BadMessage,
+    too_deep,
+    too_many_records,
+)
 from fogline.formats.values import Number
-
-MOST_DEPTH = 128
-MOST_RECORDS = 100_000
-
-
-class BadMessage(Exception):  # noqa: N818
-    """A message does not decode; the text is the reason a person reads."""
 
 
 def _no_constant(name: str) -> Any:
@@ -27,6 +27,26 @@ _PLAIN = json.JSONDecoder(parse_constant=_no_constant)
 _CAREFUL = json.JSONDecoder(parse_constant=_no_constant, parse_int=_large_int)
 _TEXTS = json.JSONDecoder(parse_constant=_no_constant, parse_int=Number, parse_float=Number)
 
+_BLANKS = " \t\n\r"
+
+
+def records(payload: bytes, keep_texts: bool) -> list[dict[str, Any]]:
+    """`json`: one object, or a list of objects."""
+    data = parse(text_of(payload), keep_texts)
+    if not isinstance(data, list):
+        return [_object(data)]
+    if len(data) > MOST_RECORDS:
+        raise too_many_records()
+    return [_object(item) for item in data]
+
+
+def lines(payload: bytes, keep_texts: bool) -> list[dict[str, Any]]:
+    """`ndjson`: an object a line; blank lines are passed over."""
+    found = [line for line in text_of(payload).split("\n") if line.strip(" \t\r")]
+    if len(found) > MOST_RECORDS:
+        raise too_many_records()
+    return [_object(parse(line, keep_texts)) for line in found]
+
 
 def text_of(payload: bytes) -> str:
     try:
@@ -39,16 +59,32 @@ def parse(text: str, keep_texts: bool) -> Any:
     """The value. With `keep_texts` numbers are their own texts. Raises `BadMessage`."""
     decoder = _TEXTS if keep_texts else _PLAIN if len(text) < 4000 else _CAREFUL
     try:
-        found = decoder.decode(text)
+        found = _decode_text(decoder, text)
     except RecursionError as error:
-        raise BadMessage(f"nested deeper than {MOST_DEPTH}") from error
+        raise too_deep() from error
     except ValueError as error:
         raise BadMessage(f"not JSON: {error}") from error
-    if text.count("{") + text.count("[") > MOST_DEPTH:
+    if len(text) > 2 * MOST_DEPTH and text.count("{") + text.count("[") > MOST_DEPTH:
         _check_depth(found)
     if "\\u" in text and ("\\ud" in text or "\\uD" in text):
         return _without_halves(found)
     return found
+
+
+def _decode_text(decoder: json.JSONDecoder, text: str) -> Any:
+    """As `decode` does, which takes a sixth longer: it looks for blanks with expressions."""
+    if text[:1] in _BLANKS:
+        return decoder.decode(text)
+    found, end = decoder.raw_decode(text)
+    if end == len(text) or not text[end:].strip(_BLANKS):
+        return found
+    raise ValueError("text behind the value")
+
+
+def _object(item: Any) -> dict[str, Any]:
+    if not isinstance(item, dict):
+        raise BadMessage("not JSON: expected an object")
+    return item
 
 
 def _check_depth(value: Any) -> None:
@@ -56,8 +92,8 @@ def _check_depth(value: Any) -> None:
     while level:
         level = [inner for item in level for inner in _inside(item)]
         depth += 1
-        if level and depth > MOST_DEPTH:
-            raise BadMessage(f"nested deeper than {MOST_DEPTH}")
+        if level and depth >= MOST_DEPTH:
+            raise too_deep()
 
 
 def _inside(value: Any) -> list[Any]:

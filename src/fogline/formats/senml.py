@@ -9,16 +9,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fogline.formats.json import MOST_RECORDS, BadMessage, parse
-from fogline.formats.times import parse_time, time_of
-from fogline.formats.values import OTHER, Number, parse_number
-
-Raw = tuple[int | None, dict[str, Any]]
-"""A record before its time is settled: the time the format gives it, and its values."""
+from fogline.formats.errors import MOST_RECORDS, BadMessage, too_many_records
+from fogline.formats.json import parse
+from fogline.formats.times import in_range, parse_time, time_of
+from fogline.formats.values import OTHER, Number, Reading, parse_number
 
 _VALUES = ("v", "vs", "vb", "vd", "sv")
-_LABELS = frozenset(("bn", "bt", "bv", "bver", "n", "t", *_VALUES))
 _RELATIVE = (1 << 28) * 1_000_000
+"""Times below this, in microseconds, are relative to the arrival, as RFC 8428 says."""
 _NEWEST_VERSION = 10
 _ARRIVAL = re.compile(r"([0-9]+),")
 
@@ -29,18 +27,19 @@ class Pack:
     def __init__(self, entity: str | None, keep_texts: bool) -> None:
         self._entity = entity
         self._keep_texts = keep_texts
-        self._rows: dict[tuple[str | None, int], Raw] = {}
+        self._rows: dict[tuple[str | None, int], Reading] = {}
         self._name: str | None = None
         self._time = 0
         self._value = 0.0
 
-    def read(self, text: str, arrival: int) -> list[Raw]:
+    def read(self, text: str, arrival: int) -> list[Reading]:
+        """The records of a message. Raises `BadMessage`."""
         found = _ARRIVAL.match(text)
         if found:
-            told = parse_time(found[1])
-            if told is None:
+            own = parse_time(found[1])
+            if own is None:
                 raise BadMessage("the arrival time is not a time")
-            arrival, text = told, text[found.end() :]
+            arrival, text = own, text[found.end() :]
         data = parse(text, self._keep_texts)
         if isinstance(data, dict):
             self._base(data)
@@ -56,21 +55,20 @@ class Pack:
     def _add(self, entry: Any, arrival: int) -> None:
         if not isinstance(entry, dict):
             raise BadMessage("not JSON: expected an entry")
-        if not entry:
-            return
         self._base(entry)
         value = next((entry[v] for v in _VALUES if entry.get(v) is not None), None)
         name = entry.get("n")
         if value is None and name is None:
             return
         total = self._time + (_time(entry["t"]) if entry.get("t") is not None else 0)
-        row = self._row(arrival + total if total < _RELATIVE else total)
-        if name is None:
-            return
-        if not _is_text(name):
+        time = in_range(arrival + total if total < _RELATIVE else total)
+        if time is None:
+            raise BadMessage("not SenML: a time is not a time")
+        row = self._row(time)
+        if name is not None and not _is_text(name):
             raise BadMessage("not SenML: a name is not a string")
         if value is not None:
-            row[str(name)] = self._final(entry, value)
+            row["" if name is None else str(name)] = self._final(entry, value)
 
     def _final(self, entry: dict[str, Any], value: Any) -> Any:
         if isinstance(value, dict | list):
@@ -82,16 +80,18 @@ class Pack:
 
     def _row(self, time: int) -> dict[str, Any]:
         key = (self._name, time)
-        if key not in self._rows:
+        found = self._rows.get(key)
+        if found is None:
             if len(self._rows) >= MOST_RECORDS:
-                raise BadMessage(f"more than {MOST_RECORDS} records in one message")
+                raise too_many_records()
             named = self._entity is not None and self._name is not None
-            self._rows[key] = (time, {str(self._entity): self._name} if named else {})
-        return self._rows[key][1]
+            values: dict[str, Any] = {str(self._entity): self._name} if named else {}
+            found = self._rows[key] = (time, values, self._name)
+        return found[1]
 
     def _base(self, entry: dict[str, Any]) -> None:
         for label in entry:
-            if label.endswith("_") and label not in _LABELS:
+            if label[-1:] == "_":
                 text = "a SenML field whose name ends in _ must be known"
                 raise BadMessage(f"not understood: {text}")
         if entry.get("bver") is not None:
@@ -130,4 +130,4 @@ def _number(value: Any) -> float | None:
     try:
         return float(value)
     except OverflowError:
-        return None
+        return float("inf") if value > 0 else float("-inf")

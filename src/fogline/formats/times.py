@@ -9,16 +9,17 @@ from __future__ import annotations
 import math
 import re
 from datetime import date
+from functools import lru_cache
 from typing import Any
 
 from fogline.formats.values import parse_number
 
-_FIRST = -62_135_596_800_000_000
-_LAST = 253_370_764_800_000_000
+FIRST = -62_135_596_800_000_000
+END = 253_370_764_800_000_000
 _EPOCH = date(1970, 1, 1).toordinal()
 _LONG = re.compile(r"[+-]?[0-9]+")
 _ISO = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?"
     r" *(?:[Zz]|([+-])([0-9]{2})(?::?([0-9]{2}))?)?)?"
 )
@@ -49,10 +50,10 @@ def of_long(value: int) -> int | None:
     if not -(1 << 63) <= value < 1 << 63:
         return None
     if value >= 100_000_000_000_000:
-        return _checked(value)
+        return in_range(value)
     if value >= 100_000_000_000:
         return value * 1_000
-    return None if value < _FIRST // 1_000_000 else value * 1_000_000
+    return None if value < FIRST // 1_000_000 else value * 1_000_000
 
 
 def of_double(value: float) -> int | None:
@@ -63,21 +64,21 @@ def of_double(value: float) -> int | None:
     if abs(scaled) > 1e18:
         return None
     below = math.floor(scaled)
-    return _checked(below + (scaled - below >= 0.5))
+    return in_range(below + (scaled - below >= 0.5))
 
 
-def _checked(micros: int) -> int | None:
-    return micros if _FIRST <= micros < _LAST else None
+def in_range(micros: int) -> int | None:
+    """The time itself where it is of the years 1 to 9998."""
+    return micros if FIRST <= micros < END else None
 
 
 def _iso(text: str) -> int | None:
     found = _ISO.fullmatch(text)
     if found is None:
         return None
-    year, month, day, hour, minute, second, fraction, sign, zone_hour, zone_minute = found.groups()
-    try:
-        days = date(int(year), int(month), int(day)).toordinal() - _EPOCH
-    except ValueError:
+    day, hour, minute, second, fraction, sign, zone_hour, zone_minute = found.groups()
+    days = _days(day)
+    if days is None:
         return None
     hours, minutes, seconds = int(hour or 0), int(minute or 0), int(second or 0)
     offset_hours, offset_minutes = int(zone_hour or 0), int(zone_minute or 0)
@@ -86,4 +87,13 @@ def _iso(text: str) -> int | None:
     micros = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000_000
     micros += int((fraction or "0")[:6].ljust(6, "0"))
     offset = (offset_hours * 60 + offset_minutes) * 60_000_000
-    return _checked(micros + offset if sign == "-" else micros - offset)
+    return in_range(micros + offset if sign == "-" else micros - offset)
+
+
+@lru_cache(64)  # messages come in the order of their days
+def _days(text: str) -> int | None:
+    """Since the epoch."""
+    try:
+        return date.fromisoformat(text).toordinal() - _EPOCH
+    except ValueError:
+        return None

@@ -1,4 +1,4 @@
-"""Values of messages as typed columns, converted as the Spark source converts them.
+"""Values of messages, found by name and converted to a type as the Spark source does.
 
 What cannot be read as the column's type is None. A number of a message is a `Number`, its own text,
 where a column of texts may ask for it, else a plain number.
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-_NUMERIC = re.compile(r"[0-9.+\-eE ]+")
+_is_numeric = re.compile(r"[0-9.+\-eE ]+").fullmatch
 _LONG = re.compile(r"[+-]?[0-9]{1,19}")
 OTHER: Any = object()
 """An object or a list: there, but nothing a column can hold."""
+Reading = tuple[int, dict[str, Any], str | None]
+"""A record: its event time in microseconds, its values by name, and SenML's base name."""
 
 
 class Number(str):
@@ -23,9 +25,32 @@ class Number(str):
     __slots__ = ()
 
 
+def lookup(values: Mapping[str, Any], name: str) -> Any:
+    """A field by its name, else by its path with dots; None where there is none."""
+    found = values.get(name)
+    if found is not None or "." not in name:
+        return found
+    level: Any = values
+    for part in name.split("."):
+        if not isinstance(level, Mapping):
+            return None
+        level = level.get(part)
+    return level
+
+
+def named_value(values: Mapping[str, Any], metric: str, metric_field: str, value_field: str) -> Any:
+    """The value of a metric in a record that names its metric; None where it names another."""
+    return values.get(value_field) if metric_name(values.get(metric_field)) == metric else None
+
+
+def metric_name(value: Any) -> str | None:
+    """What the field that names a metric holds: only a text is a name."""
+    return value if isinstance(value, str) and not isinstance(value, Number) else None
+
+
 def parse_number(text: str) -> float | None:
     """The number that a text is, blanks around it allowed; decimal notation only."""
-    if not _NUMERIC.fullmatch(text):
+    if not _is_numeric(text):
         return None
     try:
         return float(text)
@@ -45,6 +70,12 @@ def as_double(value: Any) -> float | None:
     else:
         return None
     return found if found is not None and math.isfinite(found) else None
+
+
+def number_in(value: Any) -> Any:
+    """The number that a text is, where it is a finite one; any other value as it is."""
+    found = parse_number(value) if isinstance(value, str) else None
+    return found if found is not None and math.isfinite(found) else value
 
 
 def as_long(value: Any) -> int | None:

@@ -20,7 +20,7 @@ from hashlib import blake2b
 from typing import Any
 
 from fogline.errors import DataError
-from fogline.formats.json import BadMessage
+from fogline.formats import BadMessage
 from fogline.gateway.operators import OPERATORS, BadStep, LateRecord, Message, Record, Setting
 from fogline.gateway.operators.decode import DecodeOptions, Decoder, read_options
 from fogline.gateway.operators.panes import Panes

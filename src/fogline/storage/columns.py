@@ -17,10 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.json
 
-from fogline.storage import times
-from fogline.storage.decode import Message, Source, decode, split_lines
+from fogline.formats.errors import MOST_DEPTH, MOST_RECORDS
+from fogline.formats.reading import JSON, NDJSON
+from fogline.storage.decode import Message, Source, decode
 from fogline.storage.errors import BadValue
-from fogline.storage.mapping import JSON, NDJSON, Decoded, Readings
+from fogline.storage.mapping import Decoded, Readings
+from fogline.storage.time_column import parse_column
 from fogline.storage.values import BATCH, batch, labels_text
 
 _BY_COLUMNS = (JSON, NDJSON)
@@ -30,15 +32,30 @@ _SAMPLES = 8
 _MOST_NAMES = 500
 """A table has a place for every name in every record: with more it would get too large."""
 _NAME = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:')
+_NUMERIC = r"^ *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)? *$"
+"""Texts that are numbers."""
 
 
 def decode_batch(source: Source, messages: Sequence[Message]) -> Decoded:
     """The values of messages; the same as `decode` gives, up to the order of different metrics."""
     if isinstance(source, Readings) and source.format in _BY_COLUMNS and len(messages) >= _FEW:
-        table = _by_columns(source, list(split_lines(source, messages)))
+        single = _lines(messages) if source.format == NDJSON else messages
+        table = _by_columns(source, single)
         if table is not None:
             return Decoded(table)
     return decode(source, messages)
+
+
+def _lines(messages: Sequence[Message]) -> Sequence[Message]:
+    """Each line of ndjson as a message of its own, unless one message has too many."""
+    if any(payload.count(b"\n") >= MOST_RECORDS for _, payload, _ in messages):
+        return messages
+    return [
+        (topic, stripped, arrival)
+        for topic, payload, arrival in messages
+        for line in payload.split(b"\n")
+        if (stripped := line.strip(b" \t\r"))
+    ]
 
 
 def _by_columns(source: Readings, messages: Sequence[Message]) -> pa.Table | None:
@@ -59,19 +76,41 @@ def _by_columns(source: Readings, messages: Sequence[Message]) -> pa.Table | Non
 def _read(source: Readings, payloads: list[bytes]) -> pa.Table | None:
     """The declared fields, or all, as columns; or nothing."""
     data = b"\n".join(payloads)
-    if data.count(b"\n") != len(payloads) - 1 or b"\\u0000" in data:
+    if not _one_object_each(data, payloads) or (b"\\" in data and b"\\u0000" in data):
         return None
+    every = source.takes_all or source.metric is not None
     try:
         data.decode()
-        schema = _schema_of_all(source, payloads) if source.takes_all else _schema(source, payloads)
+        schema = _schema_of_all(source, payloads) if every else _schema(source, payloads)
     except (ValueError, RecursionError):
         return None
     if schema is None:
         return None
-    table = _parsed(data, schema, "error" if source.takes_all else "ignore")
-    if table is None and source.takes_all and len(set(_NAME.findall(data))) <= _MOST_NAMES:
+    table = _parsed(data, schema, "error" if every else "ignore")
+    if table is None and every and len(set(_NAME.findall(data))) <= _MOST_NAMES:
         table = _parsed(data, schema, "infer")
     return table if table is not None and len(table) == len(payloads) else None
+
+
+def _one_object_each(data: bytes, payloads: list[bytes]) -> bool:
+    """Whether each payload is a line in brackets, and none can be nested too deep.
+
+    No object can go on from one line to the next where each ends with a bracket and the next begins
+    with one, so as many rows as lines are one a line.
+    """
+    if data[:1] != b"{" or data[-1:] != b"}":
+        return False
+    signs = np.frombuffer(data, np.uint8)
+    breaks = np.flatnonzero(signs == ord("\n"))
+    if len(breaks) != len(payloads) - 1:
+        return False
+    if (signs[breaks - 1] != ord("}")).any() or (signs[breaks + 1] != ord("{")).any():
+        return False
+    # One bit tells [ from {, and no other sign becomes { with it.
+    brackets = int(np.count_nonzero((signs | 0x20) == ord("{")))
+    return brackets < len(payloads) + MOST_DEPTH or all(
+        payload.count(b"{") + payload.count(b"[") <= MOST_DEPTH for payload in payloads
+    )
 
 
 def _parsed(data: bytes, schema: pa.Schema, unexpected: str) -> pa.Table | None:
@@ -91,8 +130,6 @@ def _schema(source: Readings, payloads: Sequence[bytes]) -> pa.Schema | None:
     if not isinstance(first, dict):
         return None
     kinds = {name: _KINDS.get(type(first.get(name)), pa.float64()) for name in source.fields}
-    if source.value is not None:
-        kinds[source.value] = _KINDS.get(type(first.get(source.value)), pa.float64())
     return _with_names(source, first, kinds)
 
 
@@ -115,7 +152,12 @@ def _schema_of_all(source: Readings, payloads: Sequence[bytes]) -> pa.Schema | N
 def _with_names(
     source: Readings, first: dict[str, Any], kinds: dict[str, pa.DataType]
 ) -> pa.Schema | None:
-    """With the fields that are time, entity, metric and labels, unless one has to be both."""
+    """With the fields that are time, entity, metric and labels, unless one has to be both.
+
+    Nothing either where a name may be a path into an object.
+    """
+    if any("." in name for name in (*source.fields, *source.reserved)):
+        return None
     if source.time is not None:
         kinds[source.time] = pa.int64() if type(first.get(source.time)) is int else pa.string()
     for name in (source.entity, source.metric, *source.labels):
@@ -131,8 +173,7 @@ def _times(
 ) -> npt.NDArray[np.int64] | None:
     if source.time is None:
         return np.fromiter((arrival for _, _, arrival in messages), np.int64, len(messages))
-    found = times.parse_column(read[source.time].combine_chunks())
-    return None if found is None or (found == times.NO_TIME).any() else found
+    return parse_column(read[source.time].combine_chunks())
 
 
 def _entity(source: Readings, read: pa.Table, messages: Sequence[Message]) -> Any:
@@ -163,37 +204,77 @@ def _values(
     source: Readings, read: pa.Table, event_times: npt.NDArray[np.int64], entity: Any, labels: Any
 ) -> pa.Table | None:
     if source.metric is not None and source.value is not None:
-        named = read[source.metric].combine_chunks()
-        value = read[source.value].combine_chunks()
-        if named.null_count or value.null_count:
-            return None
-        metric = pa.compute.binary_join_element_wise(source.prefix, named, "")
-        return _block(metric, entity, event_times, value, labels)
-    columns = _fields(source, read)
-    if columns is None:
-        return None
+        return _named_values(source, source.metric, source.value, read, event_times, entity, labels)
     blocks = []
-    for name, column in columns.items():
-        metric = _constant(source.prefix + name, len(read))
-        blocks.append(_block(metric, entity, event_times, column, labels))
+    for name in _field_names(source, read):
+        column, known = _values_of(read[name].combine_chunks())
+        if not known:
+            return None
+        if column is not None:
+            metric = _constant(source.prefix + name, len(read))
+            blocks.append(_block(metric, entity, event_times, column, labels))
     return pa.concat_tables([BATCH.empty_table(), *blocks]).unify_dictionaries()
 
 
-def _fields(source: Readings, read: pa.Table) -> dict[str, Any] | None:
-    """The columns that hold values; nothing where Arrow took a text for a time."""
+def _named_values(
+    source: Readings, metric: str, value: str, read: pa.Table,
+    event_times: npt.NDArray[np.int64], entity: Any, labels: Any,
+) -> pa.Table | None:  # fmt: skip
+    """Nothing where a record may have a field that is called as its metric."""
+    if value not in read.column_names:
+        return None
+    named = read[metric].combine_chunks()
+    column, _ = _values_of(read[value].combine_chunks())
+    if column is None or column.null_count or named.null_count:
+        return None
+    names = named.unique().to_pylist()
+    if any("." in name for name in names) or not set(names).isdisjoint(read.column_names):
+        return None
+    named = pa.compute.binary_join_element_wise(source.prefix, named, "")
+    return _block(named, entity, event_times, column, labels)
+
+
+def _field_names(source: Readings, read: pa.Table) -> list[str]:
     if not source.takes_all:
-        return {name: read[name].combine_chunks() for name in source.fields}
-    found = {}
-    for name in (name for name in read.column_names if name not in source.reserved):
-        column = read[name].combine_chunks()
-        kind = column.type
-        if pa.types.is_temporal(kind):
-            return None
-        if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
-            column = column.cast(pa.float64(), safe=False)
-        if pa.types.is_string(column.type) or pa.types.is_floating(column.type):
-            found[name] = column
-    return found
+        return list(source.fields)
+    reserved = source.reserved
+    return [name for name in read.column_names if name not in reserved]
+
+
+def _values_of(column: Any) -> tuple[Any, bool]:
+    """A column as numbers or texts, nothing where it holds objects or lists; and whether that is
+    certain. It is not where Arrow took a text for a time, texts are numbers in part, or a number is
+    beyond all bounds."""
+    kind = column.type
+    if pa.types.is_temporal(kind):
+        return None, False
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        column = column.cast(pa.float64(), safe=False)
+    elif pa.types.is_string(kind):
+        column = _texts_or_numbers(column)
+    elif not pa.types.is_floating(kind):
+        return None, True
+    if column is None:
+        return None, False
+    if pa.types.is_floating(column.type):
+        finite = pa.compute.all(pa.compute.is_finite(column)).as_py()
+        return column, finite is not False
+    return column, True
+
+
+def _texts_or_numbers(column: Any) -> Any:
+    """Texts as they are where none is a number; numbers where all are; else nothing."""
+    each = column.dictionary_encode()
+    numeric = pa.compute.match_substring_regex(each.dictionary, _NUMERIC)
+    if not pa.compute.any(numeric).as_py():
+        return column
+    if not pa.compute.all(numeric).as_py():
+        return None
+    try:
+        numbers = pa.compute.utf8_trim(each.dictionary, " ").cast(pa.float64())
+    except pa.ArrowException:
+        return None
+    return numbers.take(each.indices)
 
 
 def _block(

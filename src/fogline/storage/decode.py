@@ -7,25 +7,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from fogline.storage import times
+from fogline.formats import BadMessage, BadTime, Format, read
+from fogline.formats.json import records
+from fogline.formats.reading import CBOR, CSV, SENML, XML
+from fogline.formats.times import time_of
+from fogline.formats.values import OTHER, as_text, lookup, metric_name
 from fogline.storage.decode_results import add_result, entity_of
-from fogline.storage.errors import BadValue
 from fogline.storage.mapping import (
-    NDJSON,
-    SENML,
     Decoded,
     Insights,
     Readings,
     Results,
     Rows,
     as_labels,
-    number_in,
-    scalar,
+    as_stored,
 )
-from fogline.storage.payloads import records_of
 
 Message = tuple[str, bytes, int]
 """Topic, payload, arrival in microseconds."""
@@ -33,120 +33,89 @@ Source = Readings | Insights | Results
 
 
 def decode(source: Source, messages: Iterable[Message]) -> Decoded:
-    """The values of messages, in their order."""
+    """The values of messages, in their order. Of a bad message there are none."""
     rows = Rows()
-    for topic, payload, arrival in split_lines(source, messages):
+    form = source.form if isinstance(source, Readings) else Format()
+    for message in messages:
         try:
-            records = records_of(source, payload)
-        except BadValue as error:
-            rows.rejected[error.message] += 1
-            continue
-        if isinstance(source, Insights):
-            for record in records:
-                _insight(source, record, rows)
-        elif isinstance(source, Results):
-            for record in records:
-                add_result(source, record, arrival, rows)
-        elif source.format == SENML:
-            _senml(source, records, topic, arrival, rows)
-        else:
-            for record in records:
-                _reading(source, record, topic, arrival, rows)
+            if isinstance(source, Readings):
+                _readings(source, form, message, rows)
+            else:
+                _results(source, message, rows)
+        except BadTime:
+            rows.rejected["no time"] += 1
+        except BadMessage:
+            rows.rejected[_NOT.get(form.name, "not json")] += 1
     return rows.decoded()
 
 
-def split_lines(source: Source, messages: Iterable[Message]) -> Iterable[Message]:
-    """Messages with one record or list each; ndjson may have several lines in one."""
-    if not isinstance(source, Readings) or source.format != NDJSON:
-        return messages
-    return [
-        (topic, line, arrival)
-        for topic, payload, arrival in messages
-        for line in payload.split(b"\n")
-        if line.strip() or line == payload
-    ]
+_NOT = {form: f"not {form}" for form in (SENML, CSV, XML, CBOR)}
+"""One reason a format, however many ways there are to break it."""
 
 
-def _reading(
-    source: Readings, record: dict[str, Any], topic: str, arrival: int, rows: Rows
-) -> None:
-    time = arrival if source.time is None else times.parse(record.get(source.time))
-    entity = topic if source.entity is None else record.get(source.entity)
-    labels = as_labels({name: record.get(name) for name in source.labels})
-    if source.metric is not None and source.value is not None:
-        metric = scalar(record.get(source.metric))
-        named = None if metric is None else source.prefix + metric
-        rows.add(named, entity, time, _value(source, record, source.value), labels)
-        return
-    for name in _scalars(source, record) if source.takes_all else source.fields:
-        value = _value(source, record, name)
-        if value is not None:
-            rows.add(source.prefix + name, entity, time, value, labels)
+def _readings(source: Readings, form: Format, message: Message, rows: Rows) -> None:
+    topic, payload, arrival = message
+    items = read(form, payload, arrival)
+    if any(_is_written(lookup(values, name)) for _, values, _ in items for name in source.names):
+        items = read(replace(form, keep_texts=True), payload, arrival)
+    for time, values, base_name in items:
+        entity = _entity(source, values, topic if base_name is None else base_name)
+        labels = _labels(source, values) if source.labels else None
+        if source.metric is not None and source.value is not None:
+            name, value = _named(source, source.metric, source.value, values)
+            rows.add(name, entity, time, value, labels)
+            continue
+        for name in _scalars(source, values) if source.takes_all else source.fields:
+            value = lookup(values, name)
+            if value is not None:
+                rows.add(source.prefix + name, entity, time, as_stored(value), labels)
 
 
-def _value(source: Readings, record: dict[str, Any], name: str) -> object:
-    value = record.get(name)
-    return number_in(value) if source.untyped else value
+def _is_written(name: Any) -> bool:
+    """Whether a name is a number whose text tells more than the number: `1.50`, `-0`."""
+    return type(name) is float or (type(name) is int and name == 0)
 
 
-def _scalars(source: Readings, record: dict[str, Any]) -> list[str]:
+def _labels(source: Readings, values: dict[str, Any]) -> str | None:
+    return as_labels({name: as_text(lookup(values, name)) for name in source.labels})
+
+
+def _entity(source: Readings, values: dict[str, Any], otherwise: str) -> str | None:
+    if source.entity is None:
+        return otherwise
+    found = lookup(values, source.entity)
+    if found is None:
+        return otherwise if source.format == SENML else None
+    return as_text(found)
+
+
+def _named(
+    source: Readings, metric: str, value: str, values: dict[str, Any]
+) -> tuple[str | None, object]:
+    """The metric that a record names, and its value; a field of that name goes before."""
+    name = metric_name(values.get(metric))
+    if name is None:
+        return None, OTHER
+    own = lookup(values, name)
+    return source.prefix + name, as_stored(values.get(value) if own is None else own)
+
+
+def _scalars(source: Readings, values: dict[str, Any]) -> list[str]:
     reserved = source.reserved
     return [
         name
-        for name, value in record.items()
+        for name, value in values.items()
         if isinstance(value, str | int | float) and name not in reserved
     ]
 
 
-def _senml(
-    source: Readings, records: list[dict[str, Any]], topic: str, arrival: int, rows: Rows
-) -> None:
-    if len(records) == 1 and isinstance(records[0].get("e"), list):
-        base = {key: value for key, value in records[0].items() if key != "e"}
-        inner = [item for item in records[0]["e"] if isinstance(item, dict)]
-        records = [base, *inner]
-    name: object = ""
-    base_time: object = None
-    named = [r for r in records if source.entity is not None and r.get("n") == source.entity]
-    entity = _senml_value(named[0]) if named else None
-    for record in records:
-        name = entity or record.get("bn", name)
-        base_time = record.get("bt", base_time)
-        value = _senml_value(record)
-        if value is not None and _wanted(source, record):
-            time = _senml_time(base_time, record.get("t"), arrival)
-            labels = as_labels({key: record.get(key) for key in source.labels})
-            rows.add(f"{source.prefix}{record.get('n', '')}", name or topic, time, value, labels)
-
-
-def _senml_value(record: dict[str, Any]) -> Any:
-    """Some devices write numbers in quotes, and texts as `sv`."""
-    value = record.get("v")
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return value
-    found = (value, *(record.get(key) for key in ("vs", "sv", "vb")))
-    return next((item for item in found if item is not None), None)
-
-
-def _wanted(source: Readings, record: dict[str, Any]) -> bool:
-    return not source.fields or record.get("n") in source.fields
-
-
-def _senml_time(base: object, offset: object, arrival: int) -> int:
-    """Base time and offset, which is in seconds; without both the arrival."""
-    if base is None and offset is None:
-        return arrival
-    if base is None:
-        return times.parse(offset)
-    start = times.parse(base)
-    if offset is None or start == times.NO_TIME:
-        return start
-    if isinstance(offset, bool) or not isinstance(offset, int | float) or abs(offset) > 1e12:
-        return times.NO_TIME
-    return times.bounded(start + round(offset * 1_000_000))
+def _results(source: Insights | Results, message: Message, rows: Rows) -> None:
+    _, payload, arrival = message
+    for record in records(payload, keep_texts=False):
+        if isinstance(source, Insights):
+            _insight(source, record, rows)
+        else:
+            add_result(source, record, arrival, rows)
 
 
 def _insight(source: Insights, record: dict[str, Any], rows: Rows) -> None:
@@ -154,7 +123,7 @@ def _insight(source: Insights, record: dict[str, Any], rows: Rows) -> None:
     if not isinstance(keys, dict) or not isinstance(window, dict) or "insight" not in record:
         rows.rejected["not a result"] += 1
         return
-    time = times.parse(window.get("end"))
+    time = time_of(window.get("end"))
     entity, labels = _names(keys)
     value = record.get("value")
     shown = json.dumps(value) if isinstance(value, list | dict) else value

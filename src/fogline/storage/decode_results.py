@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fogline.storage import times
+from fogline.formats.times import time_of
 from fogline.storage.mapping import Results, Rows, as_labels, scalar
 
 _TIME, _WINDOW = "time", "window"
@@ -35,9 +35,9 @@ def entity_of(keys: Mapping[str, Any]) -> str:
     return ",".join(f"{name}={text}" for name, text in texts.items())
 
 
-def _time(source: Results, record: Mapping[str, Any], arrival: int) -> int:
+def _time(source: Results, record: Mapping[str, Any], arrival: int) -> int | None:
     window = record.get(_WINDOW)
     end = window.get("end") if isinstance(window, dict) else None
     told = [record.get(name) for name in (_TIME, source.time) if name is not None]
     found = next((moment for moment in (*told, end) if moment is not None), None)
-    return arrival if found is None else times.parse(found)
+    return arrival if found is None else time_of(found)

@@ -6,31 +6,17 @@ Decoding never raises for what a message holds: what cannot be a value is counte
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
 from fogline.errors import UsageError
+from fogline.formats.reading import CSV, FORMATS, JSON, Format
+from fogline.formats.values import OTHER, Number, as_double
 from fogline.storage.errors import BadValue
-from fogline.storage.times import NO_TIME
 from fogline.storage.values import BATCH, LABEL_BYTES, NAME_BYTES, TEXT_BYTES, batch, labels_text
-
-JSON = "json"
-NDJSON = "ndjson"
-SENML = "senml"
-CSV = "csv"
-XML = "xml"
-CBOR = "cbor"
-FORMATS = (JSON, NDJSON, SENML, CSV, XML, CBOR)
-MOST_DEPTH = 128
-"""Levels of a message in xml or cbor, as for the connector."""
-OTHER: Any = object()
-"""Something in a record that is there, but is no value."""
-_NUMERIC = re.compile(r"[0-9.+\-eE ]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +51,14 @@ class Readings:
             raise UsageError("readings have fields, or metric and value, not both")
 
     @property
-    def untyped(self) -> bool:
-        """Whether all values are texts, and those that look like numbers are meant as numbers."""
-        return self.format in (CSV, XML)
+    def form(self) -> Format:
+        """How the messages are read."""
+        return Format(self.format, self.time, self.entity, self.header)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Fields that are names and not values: their texts count as they are written."""
+        return self.labels if self.entity is None else (self.entity, *self.labels)
 
     @property
     def takes_all(self) -> bool:
@@ -123,7 +114,7 @@ class Rows:
     rejected: Counter[str] = field(default_factory=Counter)
 
     def add(
-        self, metric: object, entity: object, time: int, value: object, labels: str | None
+        self, metric: object, entity: object, time: int | None, value: object, labels: str | None
     ) -> None:
         """One value, or one more that was left out."""
         try:
@@ -138,8 +129,10 @@ class Rows:
         table = batch(self.metrics, self.entities, self.times, numbers, self.texts, self.labels)
         return Decoded(table, dict(self.rejected))
 
-    def _add(self, metric: str, entity: str, time: int, value: object, labels: str | None) -> None:
-        if time == NO_TIME:
+    def _add(
+        self, metric: str, entity: str, time: int | None, value: object, labels: str | None
+    ) -> None:
+        if time is None:
             raise BadValue("no time")
         number, text = split(value)
         if labels is not None and len(labels.encode()) > LABEL_BYTES:
@@ -166,25 +159,23 @@ def split(value: object) -> tuple[float | None, str | None]:
     raise BadValue("not a number or a text")
 
 
-def number_in(value: object) -> object:
-    """The number that a text is, as the connector reads it for a numeric column; else the text.
+def as_stored(value: object) -> object:
+    """What a query sees of a field: the number that it is, be it as a text, else the text.
 
-    Decimal notation only, blanks around it allowed, no larger than a double can be.
+    `OTHER` for what is neither; a number that no double can hold is none.
     """
-    if not isinstance(value, str) or not _NUMERIC.fullmatch(value):
-        return value
-    try:
-        number = float(value)
-    except ValueError:
-        return value
-    return number if math.isfinite(number) else value
+    if type(value) is float:
+        return value if math.isfinite(value) else OTHER
+    number = as_double(value)
+    if number is not None:
+        return number
+    return value if isinstance(value, str) and not isinstance(value, Number) else OTHER
 
 
 def as_labels(found: Mapping[str, object]) -> str | None:
-    """Labels from fields of a record: texts as they are, other scalars as JSON writes them."""
-    texts = {name: scalar(value) for name, value in found.items() if value is not None}
-    known = {name: text for name, text in texts.items() if text is not None and _encodes(text)}
-    return labels_text({name: text for name, text in known.items() if _encodes(name)})
+    """Labels from fields of a record; what is no text, number or truth value is none."""
+    texts = {name: scalar(value) for name, value in found.items()}
+    return labels_text({name: text for name, text in texts.items() if text is not None})
 
 
 def scalar(value: object) -> str | None:
@@ -204,6 +195,8 @@ def _name(value: object) -> str:
 
 
 def _bounded(text: str, size: int, reason: str) -> str:
+    if len(text) <= size and text.isascii():
+        return text
     if not _encodes(text):
         raise BadValue("half a character")
     if len(text) > size or len(text.encode()) > size:

@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from fogline.formats.values import lookup
 from fogline.gateway.operators.base import (
     MOST_KEYS,
     BadStep,
@@ -22,7 +23,6 @@ from fogline.gateway.operators.base import (
     Options,
     Record,
     key_of,
-    lookup,
     number,
 )
 from fogline.gateway.operators.packing import packed, unpacked

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from fogline.formats.values import lookup
 from fogline.gateway.operators.hashing import xxh64
 
 MOST_KEYS = 50_000
@@ -80,19 +81,6 @@ class Operator(ABC):
     def restore(self, state: Any) -> None:
         """Goes on from what `state` gave, also of an operator with other parameters."""
         return
-
-
-def lookup(values: Mapping[str, Any], name: str) -> Any:
-    """A field by its name, else by its path with dots; None where there is none."""
-    found = values.get(name)
-    if found is not None or "." not in name:
-        return found
-    level: Any = values
-    for part in name.split("."):
-        if not isinstance(level, Mapping):
-            return None
-        level = level.get(part)
-    return level
 
 
 def number(value: Any) -> float | None:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fogline.formats.times import parse_time
-from fogline.formats.values import as_text
-from fogline.gateway.operators.base import BadStep, Record, lookup
+from fogline.formats.values import as_text, lookup
+from fogline.gateway.operators.base import BadStep, Record
 
 Test = Callable[[Record], bool | None]
 Types = Mapping[str, str] | None

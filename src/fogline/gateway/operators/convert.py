@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fogline.gateway.operators.base import BadStep, Operator, Options, Record, lookup, number
+from fogline.formats.values import lookup
+from fogline.gateway.operators.base import BadStep, Operator, Options, Record, number
 from fogline.gateway.operators.units import between
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fogline.formats.values import lookup
 from fogline.gateway.operators.base import (
     MOST_KEYS,
     BadStep,
@@ -12,7 +13,6 @@ from fogline.gateway.operators.base import (
     Options,
     Record,
     key_of,
-    lookup,
     number,
 )
 

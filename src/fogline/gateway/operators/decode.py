@@ -1,24 +1,20 @@
 """Decoding: a message into records, with the options and the meaning of the Spark source.
 
 With `fields`, records have exactly those columns, typed. Without, they have all fields of the
-message as they are (numbers in csv become numbers), which suits chains that people write.
+message as they are (numbers in csv and xml become numbers), which suits chains that people write.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fogline.formats.json import MOST_RECORDS, BadMessage, parse, text_of
-from fogline.formats.senml import Pack, Raw
-from fogline.formats.times import time_of
-from fogline.formats.values import CONVERT, OTHER, Number, parse_number
-from fogline.gateway.operators.base import BadStep, Message, Options, Record, is_number, lookup
-from fogline.gateway.operators.csv_line import split
+from fogline.formats import FORMATS, Format, all_fields, read
+from fogline.formats.values import CONVERT, lookup, named_value, parse_number
+from fogline.gateway.operators.base import BadStep, Message, Options, Record, is_number
 
-FORMATS = ("json", "ndjson", "senml", "csv")
 ENTITY = "entity"
 """The field of SenML's base name where none is named and all fields are kept."""
 REMEMBERED = 4096
@@ -128,92 +124,30 @@ class Decoder:
 
     def __init__(self, options: DecodeOptions) -> None:
         self.options = options
-        typed = options.columns is not None
-        # The texts of numbers are kept only where a column may ask for them.
         columns = options.columns or ()
-        self._texts = any(column.type == "string" for column in columns)
-        self._entity = options.entity if typed or options.entity else ENTITY
-        self._read: Callable[[Message], list[Raw]] = getattr(self, f"_read_{options.format}")
+        entity = options.entity if options.columns is not None or options.entity else ENTITY
+        # The texts of numbers are kept only where a column may ask for them.
+        texts = any(column.type == "string" for column in columns)
+        self._form = Format(
+            options.format, options.time, entity, options.header, texts, options.time_shift
+        )
         self._plan = [(c.name, c.source, CONVERT[c.type], c.metric) for c in columns]
 
     def decode(self, message: Message) -> list[Record]:
         """The records of a message. Raises `BadMessage`, and then the message is bad as a whole."""
-        rows = self._read(message)
-        time_field = self.options.time
-        open_ended = self.options.columns is None
-        found = []
-        for own, values in rows:
-            time = own
-            if time_field is not None:
-                told = lookup(values, time_field)
-                time = None if told is None else time_of(told)
-                if time is None:
-                    what = "missing" if told is None else "not a time"
-                    raise BadMessage(f"the time field is {what}")
-                time += self.options.time_shift
-            made = values if open_ended else self._typed(values)
-            found.append(Record(message.arrival if time is None else time, made, message))
-        return found
+        found = read(self._form, message.payload, message.arrival)
+        if self.options.columns is None:
+            return [Record(t, all_fields(self._form, values), message) for t, values, _ in found]
+        return [Record(t, self._typed(values), message) for t, values, _ in found]
 
     def _typed(self, values: dict[str, Any]) -> dict[str, Any]:
+        metric_field, value_field = self.options.metric_field, self.options.value_field
         made = {}
         for name, source, convert, metric in self._plan:
             value = values.get(source)
-            if value is None:
-                value = lookup(values, source) if "." in source else None
-                if value is None and metric:
-                    value = self._metric(values, source)
+            if value is None and "." in source:
+                value = lookup(values, source)
+            if value is None and metric and metric_field is not None and value_field is not None:
+                value = named_value(values, source, metric_field, value_field)
             made[name] = None if value is None else convert(value)
         return made
-
-    def _metric(self, values: dict[str, Any], metric: str) -> Any:
-        options = self.options
-        if options.metric_field is None or options.value_field is None:
-            return None
-        named = values.get(options.metric_field)
-        same = isinstance(named, str) and not isinstance(named, Number) and named == metric
-        return values.get(options.value_field) if same else None
-
-    # ── formats ────────────────────────────────────────────────────────────────────────────────
-
-    def _read_json(self, message: Message) -> list[Raw]:
-        data = parse(text_of(message.payload), self._texts)
-        items = data if isinstance(data, list) else [data]
-        return [(None, _object(item)) for item in _limited(items)]
-
-    def _read_ndjson(self, message: Message) -> list[Raw]:
-        lines = text_of(message.payload).split("\n")
-        wanted = _limited([line for line in lines if line.strip(" \t\r")])
-        return [(None, _object(parse(line, self._texts))) for line in wanted]
-
-    def _read_senml(self, message: Message) -> list[Raw]:
-        rows = Pack(self._entity, self._texts).read(text_of(message.payload), message.arrival)
-        if self.options.columns is None:
-            return [(t, {k: v for k, v in row.items() if v is not OTHER}) for t, row in rows]
-        return rows
-
-    def _read_csv(self, message: Message) -> list[Raw]:
-        header = self.options.header
-        values = split(text_of(message.payload))
-        if len(values) != len(header):
-            raise BadMessage(f"not csv: {len(values)} values for {len(header)} columns")
-        if self.options.columns is None:
-            return [(None, dict(zip(header, map(_natural, values), strict=True)))]
-        return [(None, dict(zip(header, values, strict=True)))]
-
-
-def _object(item: Any) -> dict[str, Any]:
-    if not isinstance(item, dict):
-        raise BadMessage("not JSON: expected an object")
-    return item
-
-
-def _limited(items: list[Any]) -> list[Any]:
-    if len(items) > MOST_RECORDS:
-        raise BadMessage(f"more than {MOST_RECORDS} records in one message")
-    return items
-
-
-def _natural(text: str | None) -> Any:
-    found = None if text is None else parse_number(text)
-    return text if found is None else found

@@ -1,9 +1,9 @@
-"""A CBOR message as records, read as the Spark connector reads it (docs/connector.md).
+"""A CBOR message as records, read as the Spark source reads it (docs/connector.md).
 
 A message is a map, or a list of maps. Tags are passed over but for those of large integers, so none
 of them can make anything, and a declared length is compared with the bytes that are there before
 anything is made of it. An integer key becomes its digits at once: integers can be chosen to collide
-in a mapping, and then a message would take hours.
+in a mapping, and then a message would take hours. A list is checked but not kept.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from fogline.storage.mapping import MOST_DEPTH, OTHER
+from fogline.formats.errors import MOST_DEPTH, MOST_RECORDS, BadMessage, too_deep
+from fogline.formats.json import text_of
+from fogline.formats.values import OTHER
 
 _UNSIGNED, _NEGATIVE, _BYTES, _TEXT, _LIST, _MAP, _TAG, _SIMPLE, _LARGE = range(9)
 """The kinds of items; the last is ours: a large integer, already read."""
 _ENDLESS = -1
 """The argument of what goes on up to a break."""
 _BREAK = 0xFF
-_MOST_RECORDS, _MOST_FIELDS = 100_000, 1_000_000
-"""Of one message; the first is the connector's too."""
+_MOST_FIELDS = 1_000_000
+"""Of one message."""
 _MOST_LARGE = 1024
 """Bytes of an integer; with more it is taken for bytes."""
 _WIDTHS = {24: 1, 25: 2, 26: 4, 27: 8}
@@ -30,14 +32,14 @@ _CONSTANTS = {20: False, 21: True, 22: None, 23: None}
 
 
 def records(payload: bytes) -> list[dict[str, Any]]:
-    """The maps of a message; `OTHER` stands for what is no number, text or truth value.
+    """The maps of a message; `OTHER` stands for lists, bytes and whatever no column can hold.
 
-    Raises `ValueError`.
+    Raises `BadMessage`.
     """
     try:
         return _Items(payload).records()
     except IndexError as error:
-        raise ValueError("it ends too early") from error
+        raise _bad("ends too early") from error
 
 
 class _Items:
@@ -51,18 +53,21 @@ class _Items:
     def records(self) -> list[dict[str, Any]]:
         kind, _, argument = self._head()
         if kind == _LIST:
-            found = [self._record(1) for _ in self._members(argument, _MOST_RECORDS)]
+            found = [self._record(*self._head(), 1) for _ in self._members(argument, MOST_RECORDS)]
         else:
-            self._at = 0
-            found = [self._record(0)]
+            found = [self._record(kind, 0, argument, 0)]
         if self._at != len(self._data):
-            raise ValueError("bytes behind the item")
+            raise _bad("bytes behind the item")
         return found
 
-    def _record(self, depth: int) -> dict[str, Any]:
-        kind, _, argument = self._head()
+    def _record(self, kind: int, _info: int, argument: int, depth: int) -> dict[str, Any]:
         if kind != _MAP:
-            raise ValueError("not a map")
+            raise BadMessage("not a CBOR map")
+        return self._map(argument, depth)
+
+    def _map(self, argument: int, depth: int) -> dict[str, Any]:
+        if depth >= MOST_DEPTH:
+            raise too_deep()
         found: dict[str, Any] = {}
         for _ in self._members(argument, self._room):
             self._room -= 1
@@ -89,33 +94,34 @@ class _Items:
             return _integer(kind, argument)
         if kind == _LARGE:
             return argument
+        if kind == _MAP:
+            return self._map(argument, depth)
         if kind == _BYTES:
             self._bytes(argument)
         else:
-            self._pass_over(1 if kind == _LIST else 2, argument, depth)
+            self._pass_over(argument, depth)
         return OTHER
 
-    def _pass_over(self, each: int, argument: int, depth: int) -> None:
-        """Checks what is in a list or a map."""
+    def _pass_over(self, argument: int, depth: int) -> None:
+        """Checks what is in a list."""
         if depth >= MOST_DEPTH:
-            raise ValueError("nested too deep")
+            raise too_deep()
         for _ in self._members(argument, len(self._data)):
-            for _ in range(each):
-                self._value(depth + 1)
+            self._value(depth + 1)
 
     def _members(self, argument: int, most: int) -> Iterable[int]:
         """Once for each member of a list or map, or chunk of a text."""
         if argument == _ENDLESS:
             return self._up_to_break(most)
         if argument > min(most, len(self._data) - self._at):
-            raise ValueError("too many members")
+            raise _bad("too many members")
         return range(argument)
 
     def _up_to_break(self, most: int) -> Iterator[int]:
         count = 0
         while self._data[self._at] != _BREAK:
             if count == most:
-                raise ValueError("too many members")
+                raise _bad("too many members")
             yield count
             count += 1
         self._at += 1
@@ -141,19 +147,19 @@ class _Items:
         if info == 31:
             return kind, info, _ENDLESS
         if info not in _WIDTHS:
-            raise ValueError("malformed")
+            raise _bad("malformed item")
         return kind, info, int.from_bytes(self._take(_WIDTHS[info]), "big")
 
     def _take(self, count: int) -> bytes:
         start, self._at = self._at, self._at + count
         if self._at > len(self._data):
-            raise ValueError("it ends too early")
+            raise _bad("ends too early")
         return self._data[start : self._at]
 
     def _text(self, argument: int) -> str:
         if argument == _ENDLESS:
-            return "".join(chunk.decode() for chunk in self._chunks(_TEXT))
-        return self._take(argument).decode()
+            return "".join(text_of(chunk) for chunk in self._chunks(_TEXT))
+        return text_of(self._take(argument))
 
     def _bytes(self, argument: int) -> None:
         for _ in self._chunks(_BYTES) if argument == _ENDLESS else [self._take(argument)]:
@@ -163,13 +169,13 @@ class _Items:
         for _ in self._up_to_break(len(self._data)):
             found, _, argument = self._first()
             if found != kind:
-                raise ValueError("malformed")
+                raise _bad("malformed item")
             yield self._take(_ended(argument))
 
 
 def _ended(argument: int) -> int:
     if argument == _ENDLESS:
-        raise ValueError("malformed")
+        raise _bad("malformed item")
     return argument
 
 
@@ -184,6 +190,10 @@ def _simple(info: int, argument: int) -> Any:
         return struct.unpack(_FLOATS[info], argument.to_bytes(_WIDTHS[info], "big"))[0]
     _ended(argument)
     return _CONSTANTS.get(info, OTHER)
+
+
+def _bad(what: str) -> BadMessage:
+    return BadMessage(f"not CBOR: {what}")
 
 
 def _double(number: int) -> float:

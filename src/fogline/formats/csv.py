@@ -1,4 +1,4 @@
-"""A csv message as a record, read as the Spark connector reads one of a log (docs/connector.md).
+"""A csv message as a record, read as the Spark source reads one of a log (docs/connector.md).
 
 A message is one line (RFC 4180): a line break in it is part of a value.
 """
@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
+
+from fogline.formats.errors import BadMessage
+from fogline.formats.json import text_of
 
 _VALUE = re.compile(r'(?:"((?:[^"]++|"")*+)"|([^",][^,]*+)|)(,|\Z)')
 """A value in quotes, one without, or none; and the comma behind it unless it is the last."""
@@ -15,19 +19,20 @@ _VALUE = re.compile(r'(?:"((?:[^"]++|"")*+)"|([^",][^,]*+)|)(,|\Z)')
 def record(header: tuple[str, ...], payload: bytes) -> dict[str, str | None]:
     """The texts of a line by the names of their columns; an empty one without quotes is None.
 
-    Raises `ValueError`, also for more or fewer values than the header has names.
+    Raises `BadMessage`, also for more or fewer values than the header has names.
     """
-    text = payload.decode()
+    text = text_of(payload)
     if "\0" in text:
-        raise ValueError("a NUL byte")
-    if text.count(",") < len(header) - 1:
-        raise ValueError("too few values")
-    values = _quoted(text) if '"' in text else _plain(text, len(header))
+        raise BadMessage("not csv: a NUL byte")
+    count = len(header)
+    if '"' in text:
+        values = list(islice(_quoted(text), count + 1))
+    else:
+        values = [value or None for value in text.split(",", count)]
+    if len(values) != count:
+        number = f"more than {count}" if len(values) > count else str(len(values))
+        raise BadMessage(f"not csv: {number} values for {count} columns")
     return dict(zip(header, values, strict=True))
-
-
-def _plain(text: str, most: int) -> Iterator[str | None]:
-    return (value or None for value in text.split(",", most))
 
 
 def _quoted(text: str) -> Iterator[str | None]:
@@ -35,7 +40,7 @@ def _quoted(text: str) -> Iterator[str | None]:
     while more:
         match = _VALUE.match(text, at)
         if match is None:
-            raise ValueError("a quote is not closed, or text follows the closing one")
+            raise BadMessage("not csv: a quote is not closed, or text follows the closing one")
         quoted, plain, comma = match.groups()
         yield plain if quoted is None else quoted.replace('""', '"')
         at, more = match.end(), bool(comma)
