@@ -17,18 +17,23 @@ from fogline.agent.config import read_config
 from fogline.agent.site import Site
 from fogline.errors import UsageError
 from tests.agent.kit import AgentProcess
-from tests.agent.rooms import QUERY, Subscriber, publish, reading, results
+from tests.agent.rooms import BASE, QUERY, Subscriber, publish, reading, results
+from tests.conftest import Fogline
 from tests.waiting import wait_for
 
 METRICS = """
 node = STREAM FROM mqtt(topic="metrics/node", format="json", time="time");
 load = COMPUTE MAX(memory_percent, 2 s) BY site EVERY 2 s;
 """
+PACKS = """
+packs = STREAM FROM mqtt(topic="packs", format="senml", entity="device");
+warm = COMPUTE AVG(":t1" FROM (packs), 10 s) BY device;
+"""
 
 
 @pytest.fixture(scope="module")
 def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentProcess]:
-    made = AgentProcess(tmp_path_factory.mktemp("site"), {"q": QUERY, "m": METRICS})
+    made = AgentProcess(tmp_path_factory.mktemp("site"), {"q": QUERY, "m": METRICS, "p": PACKS})
     made.start()
     try:
         made.wait_healthy()
@@ -116,6 +121,24 @@ def test_metrics_are_a_stream(agent: AgentProcess) -> None:
     found = wait_for(lambda: agent.records("insights/m/load"), 60, "insight over metrics")
     assert found[0]["keys"] == {"site": "test"}
     assert 0 < found[0]["value"] <= 100
+
+
+def test_what_is_stored_is_what_an_insight_sees(agent: AgentProcess, fogline: Fogline) -> None:
+    """SenML with a base value: 20 and 1.5 are 21.5."""
+    pack = [{"bn": "dev", "bt": BASE // 1000, "bv": 20, "n": ":t1", "v": 1.5}]
+    publish(agent, "packs", json.dumps(pack))
+    insights = wait_for(lambda: agent.records("insights/p/warm"), 60, "insight of the pack")
+    assert [(record["keys"], record["value"]) for record in insights] == [({"device": "dev"}, 21.5)]
+    asked = ("query", ":t1", "--json", "--url", agent.status()["store"]["address"])
+    token = ("--token-file", agent.folder / "test" / "store" / "token")
+
+    def stored() -> str:
+        answer = fogline(*asked, *token)
+        assert answer.code == 0, answer.err
+        return answer.out
+
+    value = json.loads(wait_for(stored, 60, "stored value"))
+    assert (value["entity"], value["value"]) == ("dev", 21.5)
 
 
 def test_health_status_and_metrics_over_http(agent: AgentProcess) -> None:
