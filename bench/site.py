@@ -1,6 +1,7 @@
-"""A live site measured: latency from MQTT to MQTT, intake, the log, an idle site, an hour's load.
+"""A live site measured: latency from MQTT to MQTT, pauses between batches in real time, intake, the
+log, an idle site, an hour's load.
 
-python bench/site.py [latency] [intake] [log] [idle] [load]
+python bench/site.py [latency] [pauses] [intake] [log] [idle] [load]
 """
 
 from __future__ import annotations
@@ -24,18 +25,21 @@ import data
 import mqtt_receive
 import site_page
 from site_latency import latency
+from site_pauses import pauses
 from site_world import SENSORS, STREAM, AgentProcess, end_on_request, site
 
 from fogline.broker import Message, open_broker
 from fogline.log import SiteLog
 
-PARTS = ("latency", "intake", "log", "idle", "load")
+PARTS = ("latency", "pauses", "intake", "log", "idle", "load")
 console = Console(highlight=False)
 
 
 @click.command()
 @click.argument("parts", nargs=-1, type=click.Choice(PARTS))
-@click.option("--rate", default=5000, show_default=True, help="Readings a second for the latency.")
+@click.option(
+    "--rate", default=5000, show_default=True, help="Readings a second for latency, pauses."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for results and the plot.")
 @click.option("--write-docs", is_flag=True, help="Write docs/benchmarks-site.md anew.")
 def main(parts: tuple[str, ...], rate: int, out: Path | None, write_docs: bool) -> None:
@@ -43,7 +47,7 @@ def main(parts: tuple[str, ...], rate: int, out: Path | None, write_docs: bool) 
     found: dict[str, Any] = {}
     for part in parts or PARTS:
         run = {"intake": intake, "log": log, "idle": idle, "load": load}
-        run["latency"] = lambda: latency(rate)
+        run |= {"latency": lambda: latency(rate), "pauses": lambda: pauses(rate)}
         found[part] = run[part]()
         console.print(part, json.dumps({k: v for k, v in found[part].items() if k != "samples"}))
     if out:

@@ -31,10 +31,10 @@ QUERIES = {
     "micro-batch": STREAM + "v = COMPUTE AVG(x, 1 s) BY sensor EVERY 1 s;",
 }
 WARM_UP_SECONDS = {"real time": 310.0, "micro-batch": 60.0}
-"""Java compiles Spark's code while it runs; that is no part of it. In real time Spark plans anew
-every five minutes, so it takes some of them until that is compiled too."""
+"""Java compiles Spark's code while it runs; that is no part of it. In real time that is also what
+Spark does between batches, of which there have been some twenty by then."""
 SECONDS = {"real time": 600.0, "micro-batch": 120.0}
-"""How long it is measured: in real time for two batches, so that two pauses between them count."""
+"""How long it is measured: in real time for several batches, with the pauses between them."""
 
 CONNECT = b"\x10\x13\x00\x04MQTT\x04\x02\x00\x00\x00\x07sensors"
 CONNACK = b"\x20\x02\x00\x00"
@@ -67,19 +67,20 @@ def _measure(mode: str, rate: int) -> list[float]:
         time.sleep(WARM_UP_SECONDS[mode])
         received.read()
         time.sleep(SECONDS[mode])
-        return latencies(received.read())
+        return [ms for _, ms in received_latencies(received.read())]
 
 
-def latencies(lines: bytes) -> list[float]:
-    """Of what the subscriber wrote; it may be writing its last line."""
+def received_latencies(lines: bytes) -> list[tuple[float, float]]:
+    """When a reading was published and what it took, of all that the subscriber wrote; it may be
+    writing its last line."""
     return [_latency(line) for line in lines[: lines.rfind(b"\n")].splitlines()]
 
 
-def _latency(line: bytes) -> float:
+def _latency(line: bytes) -> tuple[float, float]:
     """Since the time up to which the result knows readings: in real time that of the reading."""
     received, _, payload = line.partition(b" ")
     newest = datetime.fromisoformat(json.loads(payload)["window"]["end"]).timestamp()
-    return (float(received) - newest) * 1000
+    return newest, (float(received) - newest) * 1000
 
 
 # ── clients ──────────────────────────────────────────────────────────────────────────────────────

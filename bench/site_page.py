@@ -42,8 +42,8 @@ def _latency(found: dict[str, Any]) -> str:
 5,000 readings a second from 788 sensors, a windowed average by sensor; milliseconds from
 publishing a reading to receiving the result that knows it. In micro-batches the time counts from
 the end of the window. Measured when Java has compiled what runs, which in real time takes five
-minutes: for {found["seconds"]["real time"]:g} s in real time, with two of the pauses in which Spark
-plans the next batch (one every five minutes), and for {found["seconds"]["micro-batch"]:g} s in
+minutes: for {found["seconds"]["real time"]:g} s in real time, with the pauses in which Spark plans
+the next batch, and for {found["seconds"]["micro-batch"]:g} s in
 micro-batches. The subscriber is mosquitto_sub. Goal: p50 under 30 ms, p99 under 500 ms, ten times
 lower p50 than micro-batch (measured: {found["times_lower_p50"]:g} times).
 
@@ -52,6 +52,30 @@ lower p50 than micro-batch (measured: {found["times_lower_p50"]:g} times).
 {chr(10).join(rows)}
 
 ![Share of results by latency](latency.png)
+"""
+
+
+def _pauses(found: dict[str, Any]) -> str:
+    rows = [
+        f"| {number} | {b['after_s']:g} | {b['worst_ms']:,} | {b['planner_ms']} "
+        f"| {b['others_percent']} % |"
+        for number, b in enumerate(found["boundaries"], 1)
+    ]
+    later, elsewhere = found["later_half"], found["elsewhere"]
+    return f"""\
+## Pauses between batches in real time
+
+The same query, {found["rate"]:,} readings a second from the start of the site on, batches of up to
+{found["live_seconds"]} s, so that there are many: how long the slowest reading around each end of a
+batch took, what the thread that plans the next one needed of a processor, and how much of the
+machine others than the site took meanwhile. Goal: half a second. Median of the later half:
+{later["worst_ms"]:g} ms, planning {later["planner_ms"]:g} ms. Elsewhere: p50
+{elsewhere["p50_ms"]}, p95 {elsewhere["p95_ms"]}, p99 {elsewhere["p99_ms"]} ms.
+[Why](design/real-time.md#between-two-batches).
+
+| batch | ends after (s) | slowest (ms) | planning (ms of a processor) | others |
+|---:|---:|---:|---:|---:|
+{chr(10).join(rows)}
 """
 
 
@@ -112,7 +136,14 @@ Memory of all processes: {found["memory_mib_middle"]} MiB in the middle, at most
 """
 
 
-_PARTS = {"latency": _latency, "intake": _intake, "log": _log, "idle": _idle, "load": _load}
+_PARTS = {
+    "latency": _latency,
+    "pauses": _pauses,
+    "intake": _intake,
+    "log": _log,
+    "idle": _idle,
+    "load": _load,
+}
 
 
 def _machine() -> str:

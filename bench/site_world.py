@@ -23,9 +23,10 @@ STREAM = (
 
 
 @contextmanager
-def site(queries: dict[str, str]) -> Iterator[AgentProcess]:
+def site(queries: dict[str, str], more: str = "") -> Iterator[AgentProcess]:
+    """`more` is further configuration."""
     with tempfile.TemporaryDirectory(prefix="fogline-bench-") as folder:
-        agent = AgentProcess(Path(folder), queries)
+        agent = AgentProcess(Path(folder), queries, more)
         agent.start()
         try:
             agent.wait_healthy()

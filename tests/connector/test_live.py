@@ -7,7 +7,7 @@ import random
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +49,16 @@ def start(spark: SparkSession, site: SiteLog, tmp_path: Path) -> Iterator[Callab
         spark.conf.set(f"spark.sql.streaming.realTimeMode.{name}", "false")
     started: list[SiteJob] = []
 
-    def run(text: str, live_ms: int = 5000, muted: Path | None = None) -> SiteJob:
+    def run(
+        text: str, live_ms: int = 5000, muted: Path | None = None, first_live_ms: int | None = None
+    ) -> SiteJob:
+        """Its first batch is as long as the others unless `first_live_ms` says otherwise."""
         plan, _ = optimise(plan_text(STREAM + text))
         spec = JobSpec(
             name="job", plan=plan, life=f"{zlib.crc32(text.encode()):x}",
             folder=tmp_path / "job", logs=site.root,
             log_folder=site.folder, append=lambda *_: None, live_ms=live_ms, muted=muted,
+            first_live_ms=first_live_ms or live_ms,
         )  # fmt: skip
         job = SiteJob(spark, spec)
         job.keep_running()
@@ -202,6 +206,23 @@ def test_counts_are_told_while_a_batch_runs(
     assert (found.batches, found.records, found.bad, found.delay_ms) == (0, 100, 1, 0)
     assert found.bytes > 1000
     assert abs(time.time() * 1000 - BASE - found.latency_ms) < 600_000
+
+
+def test_a_job_begins_with_short_batches(start: Callable, writer: LogWriter, site: SiteLog) -> None:
+    """Java compiles what Spark does between two batches when it has run some times."""
+    text = "n = COMPUTE RUNNING_COUNT(x) BY room;\nhot = COMPUTE x BY room;"
+    job = start(text, live_ms=600_000, first_live_ms=500)
+    sent = count(1)
+
+    def three_batches() -> bool:
+        send(writer, *[("a", float(number), number) for number in islice(sent, 10)])
+        return all(query.batches >= 3 for query in job.status().queries)
+
+    wait_for(three_batches, 60, "three batches of each query")
+    wanted = list(range(1, next(sent)))
+    for insight in ("n", "hot"):
+        found = results(site, insight, len(wanted))
+        assert [r["value"] for r in found] == wanted, "none is lost or doubled between batches"
 
 
 def test_what_several_queries_read_counts_once(

@@ -59,8 +59,9 @@ class JobSpec:
     functions: Functions = no_functions
     trigger_ms: int = 1000
     live_ms: int = 300_000
-    """A batch in real time, as long as Spark's own default: between two of them results wait for
-    about a second."""
+    """A batch in real time, as long as Spark's own default: between two of them results wait."""
+    first_live_ms: int = 1000
+    """The first batch in real time. The next ones are longer and longer, until `live_ms`."""
     max_bytes: int = 64 << 20
     reads: tuple[str, ...] = ()
     """Of a stage: the logs it reads."""
@@ -225,7 +226,7 @@ class SiteJob:
             stream: replace(
                 given,
                 rejects=given.rejects if stream in counted else None,
-                options={**given.options, "counts": self._counts(name, stream)}
+                options={**given.options, **self._live_options(name, stream)}
                 if given.log
                 else given.options,
             )
@@ -236,6 +237,12 @@ class SiteJob:
         return self._run(
             name, writer.option("live", "true"), {"realTime": f"{self._spec.live_ms} milliseconds"}
         )
+
+    def _live_options(self, name: str, stream: str) -> dict[str, str]:
+        return {
+            "counts": self._counts(name, stream),
+            "firstBatch": str(self._spec.first_live_ms),
+        }
 
     def _to_logs(self, compiled: Compiled, name: str, program: Program, live: bool) -> Any:
         spec = self._spec

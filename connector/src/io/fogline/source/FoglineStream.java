@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -30,6 +31,9 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
  */
 final class FoglineStream
         implements MicroBatchStream, SupportsTriggerAvailableNow, SupportsRealTimeMode, ReportsSourceMetrics {
+    /** A real-time batch lasts at most this part of the time for which the stream has run. */
+    private static final int PART_OF_AGE = 4;
+
     private final SourceOptions options;
     private final int[] output;
     private final Store files;
@@ -43,6 +47,7 @@ final class FoglineStream
     private SourceOffset lastPlanned;
     /** Where the real-time batch that runs began. */
     private SourceOffset reachedBase;
+    private final long begun = System.nanoTime();
     private Store.Listing lastFruitless;
     /** Null where event time moves with records only. */
     private final StreamClock clock;
@@ -222,7 +227,17 @@ final class FoglineStream
         long position = start.position(InputLog.NAME);
         BatchContext context = new BatchContext(0, options.currentFraction(), BatchContext.NEVER_LATE);
         reachedBase = start;
-        return new InputPartition[] {new LivePartition(position, start.skip(), context)};
+        return new InputPartition[] {new LivePartition(position, start.skip(), lengthMs(), context)};
+    }
+
+    /**
+     * How long a real-time batch that begins now may last. Between two of them Spark commits and plans,
+     * in code that Java compiles only when it has run some dozen times: a stream that has just begun
+     * makes short batches, so that this is over soon. The streams of a query begin together and agree.
+     */
+    private long lengthMs() {
+        long age = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begun);
+        return options.firstBatch() < 0 ? Long.MAX_VALUE : Math.max(options.firstBatch(), age / PART_OF_AGE);
     }
 
     @Override

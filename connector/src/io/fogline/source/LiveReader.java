@@ -21,6 +21,7 @@ final class LiveReader implements SupportsRealTimeRead<InternalRow> {
     private final Committed committed;
     private final SliceReader reader;
     private final Progress progress;
+    private final long ends;
     private long end;
     private long skip;
     private long frame;
@@ -31,6 +32,7 @@ final class LiveReader implements SupportsRealTimeRead<InternalRow> {
 
     LiveReader(LivePartition partition, SourceOptions options, int[] output, Progress progress) {
         this.progress = progress;
+        ends = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(partition.lengthMs());
         counts = options.counts();
         committed = new Committed(Path.of(options.path()));
         end = partition.position();
@@ -51,13 +53,17 @@ final class LiveReader implements SupportsRealTimeRead<InternalRow> {
 
     @Override
     public RecordStatus nextWithTimeout(Long timeoutMs) throws IOException {
-        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
+        long now = System.nanoTime();
+        long left = Math.min(ends - now, TimeUnit.MILLISECONDS.toNanos(timeoutMs));
+        if (left <= 0) {
+            return RecordStatus.newStatusWithoutArrivalTime(false);
+        }
         long wait = SHORTEST_WAIT;
         while (!take()) {
             if (extend()) {
                 continue;
             }
-            if (System.nanoTime() >= deadline || Thread.currentThread().isInterrupted()) {
+            if (System.nanoTime() - now >= left || Thread.currentThread().isInterrupted()) {
                 return RecordStatus.newStatusWithoutArrivalTime(false);
             }
             LockSupport.parkNanos(wait);

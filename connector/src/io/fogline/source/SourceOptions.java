@@ -26,6 +26,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * @param speed times real time; 0 as fast as possible
  * @param timeShift microseconds to add to every declared time
  * @param counts the name under which a reader in real time tells what it has found, or null
+ * @param firstBatch how long the first batch in real time may last, in milliseconds; -1: as long as Spark says
  * @param start of a log: the position at which a stream without a checkpoint begins
  * @param clock how event time moves on without records; null: it does not
  */
@@ -54,6 +55,7 @@ record SourceOptions(
         boolean log,
         long timeShift,
         String counts,
+        long firstBatch,
         long start,
         ClockOptions clock)
         implements Serializable {
@@ -98,6 +100,7 @@ record SourceOptions(
                 flag(options, "log"),
                 number(options, "timeShift", 0, Long.MIN_VALUE),
                 options.get("counts"),
+                number(options, "firstBatch", -1, 1),
                 number(options, "start", 0, 0),
                 clock(options)).checked();
     }
@@ -134,7 +137,7 @@ record SourceOptions(
         return new SourceOptions(
                 path, format, fields, layout, entity, header, filter, sample, sampleSeed, control, controlDrops, stream,
                 lateness, ahead, null, maxBytesPerTrigger, splitBytes, tail, flush, speed, panes, log, timeShift,
-                counts, start, clock);
+                counts, firstBatch, start, clock);
     }
 
     /** Whether bad messages are rows of their own. */
