@@ -178,8 +178,9 @@ static int store_committed(void)
 /* The open segment is complete: it, its end and what retention has to know are on disk. */
 static int settle_segment(void)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%llu\n", (unsigned long long)end);
+    char text[64];
+    int size = snprintf(text, sizeof text, "%llu\n", (unsigned long long)end);
+    snprintf(text + size, sizeof text - (size_t)size, "crc32 %08x\n", crc32_of(0, text, (size_t)size));
     if (fdatasync(segment_fd) || fdatasync(committed_fd) || replace_text("sources", text))
         return -1;
     close(segment_fd);

@@ -22,6 +22,7 @@ BASE = frozenset(
         *("", "errors", "settings", "child", "private_files", "unused_files"),
         *("http_server", "config_file", "garbage", "priority", "fabric_secret"),
         "http_hosts",
+        *("state_files", "sealed_files"),
     }
 )
 SEES: dict[str, frozenset[str]] = {
@@ -31,12 +32,14 @@ SEES: dict[str, frozenset[str]] = {
     "child": frozenset({"", "errors"}),
     "private_files": frozenset({"", "errors"}),
     "unused_files": frozenset(),
+    "state_files": frozenset({"", "errors"}),
+    "sealed_files": frozenset({"", "errors", "state_files"}),
     "garbage": frozenset(),
     "priority": frozenset(),
     "free_ports": frozenset({"", "errors"}),
     "config_file": frozenset({"", "errors"}),
     "http_hosts": frozenset({"", "errors"}),
-    "fabric_secret": frozenset({"", "errors", "private_files"}),
+    "fabric_secret": frozenset({"", "errors", "private_files", "state_files"}),
     **{name: BASE | frozenset(CHAIN[:place]) for place, name in enumerate(CHAIN)},
     # The gateway's steps are checked before they are sent.
     "coordinator": BASE | frozenset(CHAIN[:-1]) | {"broker", "control", "gateway"},
@@ -48,6 +51,7 @@ SEES: dict[str, frozenset[str]] = {
     "log": BASE | {"model"},
     "storage": BASE | {"model", "formats", "log"},
     "fabric": BASE | {"model", "formats", "log", "storage", "broker", "control"},
+    "fsck": BASE | {"model", "log", "storage", "spark"},
     "control": BASE | {"model", "broker"},
     "links": BASE | {"model", "broker", "log"},
 }

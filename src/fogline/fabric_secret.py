@@ -16,6 +16,7 @@ from typing import Any
 
 from fogline.errors import DataError
 from fogline.private_files import write_private
+from fogline.state_files import read_state, sealed
 
 FILE = "fabric-secret"
 ACCEPT_SECONDS = 3600.0
@@ -110,7 +111,7 @@ def load_secret(folder: Path) -> FabricSecret | None:
     """The one in the folder's file; None where there is no file. Raises `DataError`."""
     file = folder / FILE
     try:
-        return FabricSecret.from_json(json.loads(file.read_bytes()))
+        return FabricSecret.from_json(json.loads(read_state(file)))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError, DataError):
@@ -120,7 +121,7 @@ def load_secret(folder: Path) -> FabricSecret | None:
 
 def save_secret(folder: Path, secret: FabricSecret) -> None:
     """Only its owner can read it. Raises `SetupError` when it cannot be written."""
-    write_private(folder / FILE, json.dumps(secret.as_json()) + "\n")
+    write_private(folder / FILE, sealed(json.dumps(secret.as_json())))
 
 
 def version_of(answer: Mapping[str, Any]) -> int:

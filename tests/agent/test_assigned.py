@@ -32,6 +32,7 @@ from fogline.log import SiteLog, get_position, set_position
 from fogline.log.counting import RecordCounter
 from fogline.model.jobs import Assignment, Code, Place, Query, Route, Steps
 from fogline.spark.checkpoints import note_logs
+from fogline.state_files import find_damaged
 from tests.agent.kit import fill
 
 CODE = Code("job:run", "0" * 64, "job.py")
@@ -57,10 +58,11 @@ def test_assignments_survive(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", '[{"job": 1}]', "[1]", '{"a": 1}', "[" * 5000])
-def test_a_file_that_makes_no_sense_is_told(tmp_path: Path, text: str) -> None:
+def test_a_file_that_makes_no_sense_is_set_aside(tmp_path: Path, text: str) -> None:
     (tmp_path / "assignments.json").write_text(text, encoding="utf-8")
-    with pytest.raises(FoglineError):
-        Assignments(tmp_path)
+    assert Assignments(tmp_path).all() == {}
+    (aside,) = find_damaged([tmp_path])
+    assert aside.read_text(encoding="utf-8") == text
 
 
 def test_versions_tell_what_has_changed() -> None:

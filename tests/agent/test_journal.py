@@ -37,7 +37,7 @@ from fogline.agent.site_broker import enforce_journal
 from fogline.broker import Message, open_broker
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
 from fogline.errors import SetupError
-from fogline.log import LogBusy, LogReader, LogWriter, SiteLog, get_position, set_position
+from fogline.log import LogBusy, LogReader, LogWriter, SiteLog, get_position, set_position, sources
 from fogline.log.segments import header, list_segments
 from tests.broker.worlds import eventually, send
 
@@ -739,7 +739,7 @@ def test_retention_waits_for_an_intake(journal: Journal) -> None:
     journal.add(("a", b"1"))
     journal.roll()
     end = journal.add(("a", b"2"))
-    (journal.folder / "sources").write_text(f"{end}\n")
+    sources.store(journal.folder, end, {})
     enforce_journal(journal.folder)
     assert len(list_segments(journal.folder)) == 2
     set_position(journal.folder, READER, end)

@@ -14,6 +14,7 @@ from fogline.agent.store_feeds import feeds
 from fogline.log import SiteLog, get_position, set_position
 from fogline.log.counting import RecordCounter
 from fogline.model.jobs import LINK, Assignment, Query, Route
+from fogline.state_files import read_state
 from tests.agent.kit import fill
 
 TEXT = (
@@ -132,7 +133,7 @@ def test_only_what_is_not_muted_is_appended(tmp_path: Path) -> None:
     assert len(found) == 3
     assert not muted.path.exists()
     muted.set([LOG, "other"])
-    assert muted.path.read_text(encoding="utf-8").split() == [LOG, "other"]
+    assert read_state(muted.path).split() == [LOG, "other"]
 
 
 def test_what_others_write_into_a_log_is_not_counted(logs: SiteLog, tmp_path: Path) -> None:

@@ -124,8 +124,8 @@ def test_retention_tells_what_it_cannot_do(
     site._enforce_retention()
     site._enforce_retention()
     (problem,) = site.status()["retention"]["problems"]
-    assert "it holds no position" in problem
-    assert capsys.readouterr().err.count("it holds no position") == 1
+    assert "is damaged" in problem
+    assert capsys.readouterr().err.count("its end is missing") == 1
 
 
 def test_a_note_that_cannot_be_left_is_left_later(

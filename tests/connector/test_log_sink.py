@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fogline.log import SiteLog
+from fogline.state_files import write_state
 
 
 @pytest.fixture
@@ -105,7 +106,7 @@ def test_what_is_muted_is_dropped_until_it_is_heard_again(
 ) -> None:
     muted = tmp_path / "muted"
     for number, text in enumerate(["", "out/b\nout/c\n", "out/a\n"]):
-        muted.write_text(text, encoding="utf-8")
+        write_state(muted, text)
         add(tmp_path / "in", str(number), [f"a{number}", f"b{number}"])
         frame = source(spark, tmp_path / "in").withColumn("log", F.col("topic"))
         run(frame, site, tmp_path / "checkpoint", muted)

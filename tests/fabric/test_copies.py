@@ -216,7 +216,8 @@ def test_a_damaged_list_of_copies_removes_none(tmp_path: Path, damage: bytes) ->
         south.fabric.keep_copy("north", None)
         until(lambda: copied(south, "north") == list(range(20)))
         south.stop()
-        (south.folder / "copies.json").write_bytes(damage)
+        for file in (south.folder / "copies.json", south.folder / ".copies.json.copy"):
+            file.write_bytes(damage)
         south.start()
         assert south.fabric.copies() == {}
         south.fabric.keep_copy("north", None)
@@ -229,7 +230,8 @@ def test_a_damaged_copy_is_set_aside_and_made_again(tmp_path: Path) -> None:
         south.fabric.keep_copy("north", None)
         until(lambda: copied(south, "north") == list(range(20)))
         south.stop()
-        (south.folder / "copies" / "north" / "manifest").write_bytes(b"what")
+        for name in ("manifest", ".manifest.copy"):
+            (south.folder / "copies" / "north" / name).write_bytes(b"what")
         south.start()
         until(lambda: copied(south, "north") == list(range(20)))
         assert (south.folder / "copies" / "north.damaged" / "manifest").read_bytes() == b"what"

@@ -23,6 +23,7 @@ from fogline.errors import UsageError
 from fogline.fabric.process import limits_of
 from fogline.fabric.server import Server, listen_again
 from fogline.log import LogWriter, SiteLog
+from fogline.state_files import read_state
 from fogline.storage.limits import StoreLimits
 from fogline.storage.store import SiteStore
 from tests.live_folders import below
@@ -353,7 +354,7 @@ def test_a_remembered_port_that_is_none(tmp_path: Path, text: str) -> None:
     memory.write_text(text, encoding="utf-8")
     server = listen_again("127.0.0.1", 0, memory)
     server.stop()
-    assert int(memory.read_text(encoding="ascii")) == server.port
+    assert int(read_state(memory)) == server.port
 
 
 def test_a_port_that_somebody_else_has_now_is_not_waited_for(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from fogline.gateway.gateway import Gateway
 from fogline.gateway.host import Host
 from fogline.links import PREFIX, decode
 from tests.broker.certificates import Authority
+from tests.damage import DAMAGES, Damage
 from tests.gateway.helpers import BASE
 from tests.live_folders import below
 from tests.waiting import wait_for
@@ -148,6 +149,33 @@ def test_it_goes_on_after_a_restart(make: Make, devices: tuple[str, Broker], sit
     send(devices[1], 100, 150)
     wait_for(lambda: len(xs(site)) >= 150)
     assert xs(site) == list(range(150))
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_job_with_damaged_state_waits_until_it_is_deployed_anew(
+    make: Make, devices: tuple[str, Broker], site: Site, tmp_path: Path, damage: Damage
+) -> None:
+    gateway = make()
+    other = Site()
+    install(gateway, [told(site), told(other, job="k")])
+    send(devices[1], 0, 50)
+    wait_for(lambda: len(xs(site)) == 50 and len(xs(other)) == 50)
+    gateway.stop()
+    state = tmp_path / "g" / "state" / "j.json"
+    damage(state)
+    again = make()
+    send(devices[1], 50, 60)
+    wait_for(lambda: len(xs(other)) >= 60)
+    assert xs(other) == list(range(60))
+    (failed,) = (job for job in again.observed() if job.job == "j")
+    assert failed.state == "failed"
+    assert str(state) in failed.problem
+    assert len(xs(site)) == 50
+    install(again, [told(site)])
+    send(devices[1], 60, 70)
+    wait_for(lambda: len(xs(site)) >= 60)
+    assert xs(site)[50:] == list(range(60, 70))
+    assert {job.state for job in again.observed()} == {"running"}
 
 
 def test_installing_again_and_again(make: Make, devices: tuple[str, Broker], site: Site) -> None:

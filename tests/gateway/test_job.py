@@ -20,6 +20,7 @@ from fogline.gateway.ledger import Told
 from fogline.log import LogFull, LogWriter, SiteLog
 from fogline.model.jobs import Assignment, Place, Steps
 from fogline.model.sites import bad_log, late_log, out_log
+from fogline.state_files import read_state
 from tests.gateway.helpers import BASE
 
 STEPS = (
@@ -220,7 +221,7 @@ def test_new_parameters_are_taken_over_with_the_next_message(bench: Bench) -> No
     assert not state.exists()
     bench.send([reading(0), reading(9)])
     settle(bench)
-    assert json.loads(state.read_text("utf-8"))["parameters"] == {"window": 3}
+    assert json.loads(read_state(state))["parameters"] == {"window": 3}
     assert [r["sum_x"] for r in bench.read(out_log("j"))] == [1]
 
 

@@ -22,6 +22,7 @@ from fogline.free_ports import free_port
 from fogline.gateway.operators.base import MOST_KEYS
 from fogline.links import PREFIX, decode
 from fogline.model.nodes import GONE, ONLINE
+from fogline.state_files import read_state
 from tests.gateway.helpers import BASE
 from tests.waiting import wait_for
 
@@ -223,7 +224,7 @@ def test_memory_with_as_many_keys_as_there_may_be(
 
     def kept() -> bool:
         files = list((tmp_path / "g" / "state").glob("[!.]*.json"))
-        counts = [json.loads(file.read_text())["state"]["counts"][0] for file in files]
+        counts = [json.loads(read_state(file))["state"]["counts"][0] for file in files]
         return counts == [MOST_KEYS]
 
     wait_for(seen, 120)

@@ -63,6 +63,24 @@ def test_python_reads_what_java_wrote(tmp_path: Path, log_tool: Tool) -> None:
     assert log_tool("cat", folder, second.stdout.decode().strip()).stdout == lines(records(5))
 
 
+@pytest.mark.parametrize("text", [b"\xff\0", b"gr\xc3\xb6\xc3\x9fe/*", b"other"])
+def test_a_damaged_topic_is_known_by_its_folder(
+    tmp_path: Path, log_tool: Tool, text: bytes
+) -> None:
+    site = SiteLog(tmp_path / "logs", min_free_bytes=0)
+    topic = "größe/+"
+    file = site.folder(topic) / "topic"
+    site.writer(topic).close()
+    file.write_bytes(text)
+    assert site.topics() == [topic]
+    site.writer(topic).close()
+    assert file.read_text(encoding="utf-8") == topic
+    file.write_bytes(text)
+    done = log_tool("append", file.parent, topic, data=lines(records(1)))
+    assert done.returncode == 0, done.stderr
+    assert file.read_text(encoding="utf-8") == topic
+
+
 def test_java_repairs_as_python_does(folder: Path, log_tool: Tool) -> None:
     ends = write(folder, [records(3), records(3, start=3), records(2, start=6)])
     only = segments(folder)[0]

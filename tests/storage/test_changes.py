@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fogline.state_files import copy_of
 from fogline.storage.changes import MAX_SEQ, WAIT_US
 from fogline.storage.errors import BadQuery, BadValue, StoreDamaged
 from fogline.storage.limits import StoreLimits
@@ -74,7 +75,8 @@ def test_a_store_without_its_id_is_damaged(tmp_path: Path) -> None:
 def test_a_wrong_id_is_damage(tmp_path: Path, text: bytes) -> None:
     with SiteStore(tmp_path) as store:
         ingest(store, some(3))
-    (tmp_path / "id").write_bytes(text)
+    for file in (tmp_path / "id", copy_of(tmp_path / "id")):
+        file.write_bytes(text)
     with pytest.raises(StoreDamaged):
         SiteStore(tmp_path)
 

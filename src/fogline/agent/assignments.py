@@ -1,16 +1,21 @@
-"""The jobs that a coordinator gave this node, kept on disk: they run with or without it."""
+"""The jobs that a coordinator gave this node, kept on disk: they run with or without it.
+
+A file that is damaged, and its copy too, is set aside: the coordinator sends its jobs again.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 
 from fogline.errors import DataError
-from fogline.log import disk
 from fogline.model.jobs import Assignment
+from fogline.state_files import read_state, set_aside, write_state
 
 _FILE = "assignments.json"
+_say = logging.getLogger(__name__)
 
 
 class Assignments:
@@ -42,15 +47,17 @@ class Assignments:
     def _store(self, jobs: dict[str, Assignment]) -> None:
         text = json.dumps([a.as_json() for a in jobs.values()])
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        disk.replace(self._path, text + "\n")
+        write_state(self._path, text, copy=True)
         self._jobs = jobs
 
 
 def _load(path: Path) -> dict[str, Assignment]:
     try:
-        listed = [Assignment.from_json(item) for item in json.loads(path.read_text("utf-8"))]
+        listed = [Assignment.from_json(item) for item in json.loads(read_state(path))]
     except FileNotFoundError:
         return {}
     except (ValueError, TypeError, RecursionError, DataError) as error:
-        raise DataError(f"{path} cannot be read: {error}", "move it away to begin anew") from error
+        set_aside(path)
+        _say.error("%s cannot be read, assigned jobs wait for the coordinator: %s", path, error)
+        return {}
     return {a.job: a for a in listed}

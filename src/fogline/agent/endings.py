@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fogline.errors import DataError
-from fogline.log import disk
 from fogline.model.jobs import Assignment
+from fogline.state_files import read_state, set_aside, write_state
 
 _FILE = "endings.json"
+_say = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,13 @@ class Owed:
 def load_endings(folder: Path) -> list[Owed]:
     path = folder / _FILE
     try:
-        return [_owed(item) for item in json.loads(path.read_text("utf-8"))]
+        return [_owed(item) for item in json.loads(read_state(path))]
     except FileNotFoundError:
         return []
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, DataError) as error:
-        hint = "move it away to forget what removed jobs had to send"
-        raise DataError(f"{path} cannot be read: {error}", hint) from error
+        set_aside(path)
+        _say.error("%s cannot be read, what removed jobs had to send is not sent: %s", path, error)
+        return []
 
 
 def store_endings(folder: Path, endings: Iterable[Owed]) -> None:
@@ -44,7 +47,7 @@ def store_endings(folder: Path, endings: Iterable[Owed]) -> None:
         for e in endings
     ]
     folder.mkdir(parents=True, exist_ok=True)
-    disk.replace(folder / _FILE, json.dumps(told) + "\n")
+    write_state(folder / _FILE, json.dumps(told), copy=True)
 
 
 def _owed(item: Any) -> Owed:

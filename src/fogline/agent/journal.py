@@ -17,6 +17,7 @@ from pathlib import Path
 from fogline.log import LogError, LogReader, get_position, set_position
 from fogline.log import disk as log_disk
 from fogline.log.segments import Segment, list_segments, locate
+from fogline.state_files import StateDamaged, read_state, write_state
 
 READER = "ingest"
 _FILE = "intake"
@@ -33,7 +34,7 @@ class Registry:
 
     def text(self) -> str:
         told = {"source": self.source, "starts": self.starts, "greeted": sorted(self.greeted)}
-        return json.dumps(told) + "\n"
+        return json.dumps(told)
 
 
 def register(journal: Path, logs: Iterable[str]) -> Registry:
@@ -52,7 +53,7 @@ def register(journal: Path, logs: Iterable[str]) -> Registry:
     journal.mkdir(parents=True, exist_ok=True)
     if starts != old.starts or not (journal / _FILE).exists():
         sync_from(journal, first)
-        log_disk.replace(journal / _FILE, new.text())
+        write_state(journal / _FILE, new.text(), copy=True)
     if get_position(journal, READER) is None:
         set_position(journal, READER, min(starts.values(), default=end))
     return new
@@ -62,19 +63,20 @@ def note_greeted(journal: Path, log: str) -> None:
     """From now on the log has what was retained for it."""
     old = _load(journal)
     new = Registry(old.source, old.starts, old.greeted.union([log]).intersection(old.starts))
-    log_disk.replace(journal / _FILE, new.text())
+    write_state(journal / _FILE, new.text(), copy=True)
 
 
 def _load(journal: Path) -> Registry:
     try:
-        data = json.loads((journal / _FILE).read_text(encoding="utf-8"))
+        data = json.loads(read_state(journal / _FILE))
         starts = {str(log): int(start) for log, start in data["starts"].items()}
         greeted = frozenset(str(log) for log in data.get("greeted", starts))
         return Registry(int(data["source"]), starts, greeted)
     except FileNotFoundError:
         return Registry(random.SystemRandom().getrandbits(62) | 1 << 61, {})
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LogError(f"{journal / _FILE} cannot be read: {error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, StateDamaged) as error:
+        hint = "restore it from a backup, or move the journal away to go on without what it holds"
+        raise LogError(f"{journal / _FILE} cannot be read: {error}", hint) from error
 
 
 def sync_from(journal: Path, position: int) -> None:

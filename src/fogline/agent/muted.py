@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from fogline.log import disk
 from fogline.log.errors import write_failed
 from fogline.spark.appending import Append
+from fogline.state_files import write_state
 
 
 def muted_file(folder: Path) -> Path:
@@ -38,7 +38,7 @@ class MutedLogs:
     def _write(self, logs: Sequence[str]) -> None:
         if logs:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            disk.replace(self.path, "".join(f"{log}\n" for log in logs))
+            write_state(self.path, "".join(f"{log}\n" for log in logs))
         else:
             self.path.unlink(missing_ok=True)
 

@@ -40,12 +40,14 @@ from fogline.log.writer import now_us
 from fogline.model.jobs import Assignment
 from fogline.model.nodes import NO_ENGINE
 from fogline.model.shares import Shares
+from fogline.state_files import SetAside, StateDamaged
 
 _TICK_SECONDS = 0.2
 _RETENTION_SECONDS = 30.0
 _NOTE_SECONDS = 5.0
 _STOP_SECONDS = {"ingest": 10.0, "engine": 30.0, "publish": 20.0, "store": 20.0}
 _MEBIBYTE = 1 << 20
+_DAMAGED_HINT = "fogline fsck FOLDER says what is lost; remove these files to acknowledge"
 
 
 class Site:
@@ -79,6 +81,7 @@ class Site:
         self._changing = threading.RLock()
         self._retention_due = 0.0
         self._retention_problems: list[str] = []
+        self._set_aside = SetAside(_say)
         self._lock: Any = None
         self._note: Path | None = None
         self._noted = ""
@@ -129,10 +132,13 @@ class Site:
         begin_now = {job.name for job in self.config.jobs if job.start == NOW}
         for job in self.jobs.current():
             folder = job_folder(self.folder, job.name)
-            if job.local and job.name in begin_now:
-                note_starts(folder, job, self.logs)
-            elif job.local:
-                forget_starts(folder, job.assignment)
+            try:
+                if job.local and job.name in begin_now:
+                    note_starts(folder, job, self.logs)
+                elif job.local:
+                    forget_starts(folder, job.assignment)
+            except StateDamaged as error:  # the engine says so of the job, the others run
+                _say(f"job {job.name}: {error}")
 
     def _start_reporter(self) -> None:
         try:
@@ -165,6 +171,7 @@ class Site:
             self._retention_due = time.monotonic() + _RETENTION_SECONDS
             self._enforce_retention()
             self._remove_packages()
+            self._look_for_damage()
 
     def _leave_note(self) -> None:
         """Commands on this machine find the site by it; without space it is left later."""
@@ -214,6 +221,10 @@ class Site:
         for name in removed:
             _say(f"package {name[:12]} is removed: no job has needed it for a day")
 
+    def _look_for_damage(self) -> None:
+        """What the processes of the site have set aside, until somebody removes it."""
+        self._set_aside.look(_state_folders(self.folder))
+
     def _retire_readers(self) -> None:
         with self._changing:
             jobs, stored = self.jobs.all(), self.config.store.enabled
@@ -259,6 +270,9 @@ class Site:
         told: dict[str, Any] = {"site": self.config.site, "healthy": healthy, **parts}
         if self._retention_problems:
             told["retention"] = {"problems": self._retention_problems}
+        if self._set_aside.files:
+            told["healthy"] = False
+            told["damaged"] = {"files": self._set_aside.files, "hint": _DAMAGED_HINT}
         return told | ({"control": self._manager.state()} if self._manager is not None else {})
 
     # ── changing jobs ──────────────────────────────────────────────────────────────────────────
@@ -338,6 +352,22 @@ class Site:
         if self.jobs.release_drained(stopped, self._told.revision + 1):
             self._changed()
         self.jobs.clean_up(min(int(c.status.get("revision", 0)) for c in self._children))
+
+
+def _state_folders(folder: Path) -> list[Path]:
+    """Where a site keeps state files."""
+    inner = (
+        "log/*",
+        "log/*/readers",
+        "journal",
+        "journal/readers",
+        "jobs/*",
+        "jobs/*/counted",
+        "broker/*",
+        "broker/*/readers",
+    )
+    found = [path for pattern in inner for path in sorted(folder.glob(pattern))]
+    return [folder, folder / "store", folder / "broker", *found]
 
 
 def _wait_for(child: Child, revision: int, deadline: float) -> None:

@@ -19,6 +19,7 @@ from fogline.errors import SetupError
 from fogline.log import Limits, enforce, get_position
 from fogline.log.writer import now_us
 from fogline.model.broker_url import BrokerUrl
+from fogline.state_files import StateDamaged, read_state, set_aside, write_state
 
 
 class SiteBroker:
@@ -171,10 +172,13 @@ def enforce_journal(journal: Path) -> None:
 def _remembered_port(folder: Path) -> int:
     """Devices find the broker where it was before, if that port is still free to us."""
     try:
-        return int((folder / "port").read_text(encoding="ascii"))
-    except (OSError, ValueError):
+        return int(read_state(folder / "port"))
+    except (ValueError, StateDamaged):
+        set_aside(folder / "port")
+        return 0
+    except OSError:
         return 0
 
 
 def _remember_port(folder: Path, port: int) -> None:
-    (folder / "port").write_text(f"{port}\n", encoding="ascii")
+    write_state(folder / "port", f"{port}\n")

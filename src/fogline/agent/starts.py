@@ -9,7 +9,6 @@ say how far it is.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +17,10 @@ from typing import Any
 
 from fogline.agent.jobs import AgentJob, job_reader, route_reader, sendings
 from fogline.links.starting import END, starting_position
-from fogline.log import SiteLog, disk, get_position, set_position
+from fogline.log import SiteLog, get_position, set_position
 from fogline.model.jobs import Assignment
 from fogline.spark.checkpoints import committed
+from fogline.state_files import StateDamaged, read_state, remove_state, write_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _begin_now(logs: SiteLog, log: str, reader: str) -> None:
 def forget_starts(folder: Path, assignment: Assignment) -> None:
     """A job that has not begun yet begins with the oldest message that is kept."""
     if not (folder / "checkpoints" / life_name(folder, assignment)).exists():
-        _path(folder).unlink(missing_ok=True)
+        remove_state(_path(folder))
 
 
 def load_starts(folder: Path, assignment: Assignment) -> dict[str, int]:
@@ -134,10 +134,17 @@ def _start(log: str, job: str, logs: SiteLog, goes_on: bool) -> int:
 
 
 def _load(folder: Path) -> list[Life]:
-    with contextlib.suppress(FileNotFoundError):
-        found = json.loads(_path(folder).read_text(encoding="utf-8"))
-        return [_life(item) for item in found]
-    return []
+    """Raises `StateDamaged`: a job that does not know where it is must not begin anew by itself."""
+    path = _path(folder)
+    hint = f"restore it, or remove {folder}: the job then begins with what comes from now on"
+    try:
+        return [_life(item) for item in json.loads(read_state(path))]
+    except FileNotFoundError:
+        return []
+    except StateDamaged as error:
+        raise StateDamaged(path, error.reason, hint) from error
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise StateDamaged(path, f"it cannot be understood: {error!r:.100}", hint) from error
 
 
 def _life(item: Any) -> Life:
@@ -151,7 +158,7 @@ def _store(folder: Path, lives: Sequence[Life]) -> None:
         {"life": life.number, "computation": life.computation, "starts": dict(life.starts)}
         for life in lives
     ]
-    disk.replace(_path(folder), json.dumps(told) + "\n")
+    write_state(_path(folder), json.dumps(told), copy=True)
 
 
 def _path(folder: Path) -> Path:

@@ -7,14 +7,13 @@ process is killed a few seconds, and what a query repeats after a crash counts a
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fogline.log import disk
 from fogline.model.sites import JobStatus, QueryStatus
+from fogline.state_files import StateDamaged, read_state, set_aside, write_state
 
 _NOTE_SECONDS = 5.0
 
@@ -65,11 +64,16 @@ class Taken:
         total = self.total
         if total != self._noted:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            disk.replace(self._file, json.dumps(asdict(total)) + "\n")
+            write_state(self._file, json.dumps(asdict(total)))
             self._noted = total
 
 
 def _load(file: Path) -> Amount:
-    with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
-        return Amount(**json.loads(file.read_text(encoding="utf-8")))
-    return Amount()
+    """A damaged file is set aside: counting begins again, and the site says so."""
+    try:
+        return Amount(**json.loads(read_state(file)))
+    except FileNotFoundError:
+        return Amount()
+    except (ValueError, TypeError, StateDamaged):
+        set_aside(file)
+        return Amount()

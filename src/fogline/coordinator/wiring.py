@@ -33,6 +33,7 @@ from fogline.deploy.assign import Wholes
 from fogline.errors import DataError, FoglineError, SetupError
 from fogline.model.broker_url import BrokerUrl
 from fogline.model.nodes import NodeView
+from fogline.state_files import StateDamaged, read_state, write_state
 
 _WATCH_SECONDS = 0.5
 _SWEEP_SECONDS = 600.0
@@ -154,7 +155,7 @@ class Coordinator:
             save_after=0,  # nodes announce themselves again; saving every status costs far more
         )
         broker = self._stack.enter_context(Mosquitto(folder / "broker", options))
-        kept.write_text(f"{broker.port}\n", encoding="utf-8")
+        write_state(kept, f"{broker.port}\n")
         keep = partial(_keep_running, broker)
         self._stack.enter_context(_repeated("control broker", _WATCH_SECONDS, keep))
         return broker
@@ -199,8 +200,8 @@ def _server_tls(control: ControlConfig) -> ServerTls | None:
 
 def _kept_port(file: Path) -> int:
     """The port of the last start, so that nodes find the broker again."""
-    with contextlib.suppress(OSError, ValueError):
-        return int(file.read_text(encoding="utf-8"))
+    with contextlib.suppress(OSError, ValueError, StateDamaged):
+        return int(read_state(file))
     return 0
 
 

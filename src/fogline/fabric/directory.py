@@ -6,17 +6,17 @@ entry is taken out of the configuration, or its birth is cleared.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import threading
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from fogline.log import disk
 from fogline.model.nodes import is_name
+from fogline.state_files import StateDamaged, read_state, set_aside, write_state
 
 NAME = "fabric.json"
 LONGEST_ADDRESS = 500
@@ -91,16 +91,23 @@ def is_address(text: Any) -> bool:
 def _load(path: Path, here: str) -> tuple[dict[str, str], dict[str, str]]:
     """A damaged file is told of and counts as none: births and the configuration come again."""
     try:
-        head, _, body = path.read_bytes().partition(b"\n")
-        if head != b"%08x" % zlib.crc32(body):
-            raise ValueError("the checksum is wrong")
-        data = json.loads(body)
+        data = json.loads(_body(read_state(path)))
         return _nodes(data["configured"], here), _nodes(data["born"], here)
     except FileNotFoundError:
         return {}, {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        *(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError),
+        StateDamaged,
+    ) as error:
         _say.warning("%s cannot be used and is made anew: %s", path, error)
+        with contextlib.suppress(OSError):
+            set_aside(path)
         return {}, {}
+
+
+def _body(text: str) -> str:
+    """Without the line before it that older versions wrote."""
+    return text if text.startswith("{") else text.partition("\n")[2]
 
 
 def _nodes(data: Any, here: str) -> dict[str, str]:
@@ -114,6 +121,6 @@ def _nodes(data: Any, here: str) -> dict[str, str]:
 def _store(path: Path, configured: Mapping[str, str], born: Mapping[str, str]) -> None:
     body = json.dumps({"configured": configured, "born": born}, indent=1)
     try:
-        disk.replace(path, f"{zlib.crc32(body.encode()):08x}\n{body}")
+        write_state(path, body)
     except OSError as error:
         _say.warning("%s cannot be written: %s", path, error)

@@ -8,7 +8,6 @@ moment on nothing is left out, although no value may come before the next start.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -21,9 +20,10 @@ import pyarrow.compute as pc
 
 from fogline.fabric.question import wants_node
 from fogline.fabric.records import Descriptions, from_node, payloads
-from fogline.log import LogWriter, SiteLog, disk
+from fogline.log import LogWriter, SiteLog
 from fogline.log.errors import write_failed
 from fogline.model.question import Question
+from fogline.state_files import StateDamaged, read_state, remove_state, set_aside, write_state
 from fogline.storage.changes import Changes
 from fogline.storage.errors import BadValue
 from fogline.storage.names import parse_all
@@ -144,21 +144,23 @@ class FeedLog:
 
 def forget(logs: SiteLog, name: str) -> None:
     """The log of this name has no beginning any more."""
-    with contextlib.suppress(FileNotFoundError):
-        (logs.folder(name) / _BEGINS).unlink()
+    remove_state(logs.folder(name) / _BEGINS)
 
 
 def _load(path: Path) -> dict[int, int]:
-    """Nothing for a file that is missing or makes no sense: it is made anew."""
+    """Nothing for a file that is missing, or damaged and set aside: it is made anew."""
     try:
-        found = json.loads(path.read_text(encoding="ascii"))
+        found = json.loads(read_state(path))
         return {int(source): int(place) for source, place in found.items()}
-    except (FileNotFoundError, ValueError, AttributeError, TypeError):
+    except FileNotFoundError:
+        return {}
+    except (ValueError, AttributeError, TypeError, StateDamaged):
+        set_aside(path)
         return {}
 
 
 def _store(folder: Path, begins: dict[int, int]) -> None:
     try:
-        disk.replace(folder / _BEGINS, json.dumps(begins) + "\n")
+        write_state(folder / _BEGINS, json.dumps(begins), copy=True)
     except OSError as error:
         raise write_failed(folder, error) from error

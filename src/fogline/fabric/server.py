@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fogline.errors import SetupError
 from fogline.http_server import Server
-from fogline.log import disk
+from fogline.state_files import StateDamaged, read_state, set_aside, write_state
 
 
 def listen_again(host: str, port: int, memory: Path, hosts: Iterable[str] = ()) -> Server:
@@ -17,13 +17,17 @@ def listen_again(host: str, port: int, memory: Path, hosts: Iterable[str] = ()) 
         return Server(host, port, hosts)
     server = _as_before(host, memory, hosts) or Server(host, 0, hosts)
     with contextlib.suppress(OSError):
-        disk.replace(memory, f"{server.port}\n")
+        write_state(memory, f"{server.port}\n")
     return server
 
 
 def _as_before(host: str, memory: Path, hosts: Iterable[str]) -> Server | None:
     try:
-        port = int(memory.read_text(encoding="ascii"))
+        port = int(read_state(memory))
         return Server(host, port, hosts) if 0 < port < 1 << 16 else None
-    except (OSError, ValueError, SetupError):
+    except (ValueError, StateDamaged):
+        with contextlib.suppress(OSError):
+            set_aside(memory)
+        return None
+    except (OSError, SetupError):
         return None

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fogline.log import disk
+from fogline.state_files import StateDamaged, read_state, write_state
 from fogline.storage.errors import BadValue, StoreDamaged, StoreError
 from fogline.storage.mapping import scalar
 
@@ -43,17 +43,19 @@ class SpaceKeys:
     def _save(self, keys: Mapping[str, tuple[str, ...]]) -> None:
         kept = {name: key for name, key in keys.items() if key}
         try:
-            disk.replace(self._file, json.dumps(kept))
+            write_state(self._file, json.dumps(kept), copy=True)
         except OSError as error:
             raise StoreError(f"{self._file} cannot be written: {error.strerror}") from error
         self._keys = kept
 
     def _load(self) -> dict[str, tuple[str, ...]]:
         try:
-            found = json.loads(self._file.read_bytes())
+            found = json.loads(read_state(self._file))
             return {str(name): tuple(map(str, key)) for name, key in found.items()}
         except FileNotFoundError:
             return {}
+        except StateDamaged as error:
+            raise StoreDamaged(self._file, error.reason) from error
         except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise StoreDamaged(self._file, "it cannot be understood") from error
 

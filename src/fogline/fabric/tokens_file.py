@@ -23,6 +23,7 @@ from fogline.errors import DataError, SetupError, UsageError
 from fogline.fabric.rights import NODE, OWNER, Caller, parse_rights
 from fogline.fabric.secrets import Secrets, as_secrets
 from fogline.private_files import write_private
+from fogline.state_files import StateDamaged, read_state, sealed
 
 TOKENS, OWN, LOCK = "tokens.json", "token", "tokens.lock"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
@@ -146,13 +147,13 @@ def _hash(token: str) -> bytes:
 def _load(folder: Path) -> dict[str, Token]:
     file = folder / TOKENS
     try:
-        data = json.loads(file.read_bytes())
+        data = json.loads(read_state(file))
         return {name: _token(name, item) for name, item in data["tokens"].items()}
     except FileNotFoundError:
         return {}
     except (
         *(OSError, ValueError, KeyError, TypeError, AttributeError),
-        *(RecursionError, UsageError),
+        *(RecursionError, UsageError, StateDamaged),
     ) as error:
         hint = "restore it, or remove it and add the tokens anew"
         raise DataError(f"the tokens in {file} cannot be understood", hint) from error
@@ -167,7 +168,7 @@ def _token(name: str, item: Any) -> Token:
 def _save(folder: Path, tokens: Mapping[str, Token]) -> None:
     told = {name: {"hash": t.hash, "rights": list(t.rights)} for name, t in tokens.items()}
     text = json.dumps({"version": 1, "tokens": told}, indent=2, sort_keys=True)
-    write_private(folder / TOKENS, text + "\n")
+    write_private(folder / TOKENS, sealed(text))
 
 
 @contextmanager

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import threading
 from pathlib import Path
 
 from fogline.fabric.seen import read_metrics
-from fogline.log import disk
 from fogline.model.nodes import is_name
+from fogline.state_files import StateDamaged, read_state, set_aside, write_state
 from fogline.storage.errors import BadValue, StoreError
 
 NAME = "copies.json"
@@ -47,7 +48,7 @@ class WantedCopies:
 
     def _store(self, wanted: dict[str, _Metrics]) -> None:
         try:
-            disk.replace(self._path, json.dumps({"copies": wanted}, indent=1))
+            write_state(self._path, json.dumps({"copies": wanted}, indent=1), copy=True)
         except OSError as error:
             raise StoreError(f"{self._path} cannot be written: {error.strerror}") from error
         self._wanted = wanted
@@ -55,13 +56,15 @@ class WantedCopies:
 
 def _load(path: Path) -> dict[str, _Metrics]:
     try:
-        copies = json.loads(path.read_bytes())["copies"]
+        copies = json.loads(read_state(path))["copies"]
         return {name: read_metrics(found) for name, found in copies.items() if is_name(name)}
     except FileNotFoundError:
         return {}
     except (
         *(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError),
-        BadValue,
+        *(BadValue, StateDamaged),
     ) as error:
         _say.warning("%s cannot be used: no copies are kept until they are told: %s", path, error)
+        with contextlib.suppress(OSError):
+            set_aside(path)
         return {}

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fogline.log import LogError
-from fogline.log import disk as log_disk
 from fogline.log.errors import write_failed
+from fogline.state_files import StateDamaged, read_state, write_state
 
 _TOGETHER = 1000
 
@@ -35,7 +35,7 @@ def store(path: Path, checkpoint: Checkpoint) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         told = {name: getattr(checkpoint, name) for name in checkpoint.__dataclass_fields__}
-        log_disk.replace_by(path, pieces(told))
+        write_state(path, pieces(told))
     except OSError as error:
         raise write_failed(path.parent, error) from error
 
@@ -43,11 +43,13 @@ def store(path: Path, checkpoint: Checkpoint) -> None:
 def load(path: Path) -> Checkpoint | None:
     """None where there is no file. Raises `LogError` for one that cannot be read."""
     try:
-        return Checkpoint(**json.loads(path.read_text(encoding="utf-8")))
+        return Checkpoint(**json.loads(read_state(path)))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError) as error:
-        raise LogError(f"{path} cannot be read: {error}", "remove it to begin anew") from error
+    except (OSError, ValueError, TypeError, StateDamaged) as error:
+        raise LogError(
+            f"{path} cannot be read: {error}", "remove it, or deploy the job anew, to begin anew"
+        ) from error
 
 
 def pieces(value: Any) -> Iterator[str]:

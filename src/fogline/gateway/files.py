@@ -68,3 +68,12 @@ class JobFiles:
 
 def _file_of(job: str) -> str:
     return f"{folder_name(job)}.json"
+
+
+def state_folders(folder: Path) -> list[Path]:
+    """Where a gateway keeps state files."""
+    inner = ("logs/*", "logs/*/readers")
+    found = [path for pattern in inner for path in sorted(folder.glob(pattern))]
+    logs = (folder / "jobs", folder / "journal")
+    data = folder / "broker" / "data"
+    return [folder / "state", data, *logs, *(log / "readers" for log in logs), *found]

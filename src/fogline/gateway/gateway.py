@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import os
 import secrets
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -21,7 +22,7 @@ from fogline.errors import DataError, FoglineError
 from fogline.gateway.brokers import Brokers
 from fogline.gateway.checks import names, read_assignments
 from fogline.gateway.config import GatewayConfig
-from fogline.gateway.files import JobFiles
+from fogline.gateway.files import JobFiles, state_folders
 from fogline.gateway.job import Job
 from fogline.gateway.ledger import Told
 from fogline.gateway.nowhere import Nowhere
@@ -29,9 +30,10 @@ from fogline.gateway.routes import Routes
 from fogline.gateway.scheduler import Scheduler
 from fogline.gateway.shared import Shared, connections_of, ledger_of
 from fogline.gateway.sources import OWN, OwnBroker
-from fogline.log import Limits, SiteLog, enforce
+from fogline.log import Limits, LogError, SiteLog, enforce
 from fogline.model.jobs import Assignment, Route
 from fogline.model.nodes import GATEWAY, Node, Observed
+from fogline.state_files import SetAside
 
 _CARE_SECONDS = 0.1
 _RETENTION_SECONDS = 10.0
@@ -77,6 +79,9 @@ class Gateway:
         """Whether there is something for `settle` to do."""
         self._forgettable: set[str] = set()
         """Jobs that are removed, with files that are not."""
+        self._damaged: dict[str, Observed] = {}
+        """Jobs that cannot go on: what they knew is damaged."""
+        self._set_aside = SetAside(_tell)
         self._ending: dict[str, float] = {}
         """Jobs that are removed and not done with, and since when."""
         self._care_due = self._retention_due = 0.0
@@ -90,7 +95,7 @@ class Gateway:
             self._files = JobFiles(self.config.folder, self._logs)
             self._brokers.at(OWN).input().number()
             for told in self._ledger.jobs(self.config.gateway):
-                self._begin(told)
+                self._go_on(told)
             self._want()
         if self._shared is None:
             with contextlib.suppress(BrokerError):
@@ -150,6 +155,10 @@ class Gateway:
         """Ends these jobs, for good after `settle`; unknown names are no error. They take nothing
         more, and are forgotten when what they give of what was taken is forwarded."""
         with self._guard:
+            for name in names(jobs):
+                if self._damaged.pop(name, None) is not None:
+                    self._ledger.drop(self.config.gateway, name)
+                    self._forgettable.add(name)
             ending = [n for n in names(jobs) if n in self._jobs and n not in self._ending]
             for name in ending:
                 self._jobs[name][0].end()
@@ -187,7 +196,8 @@ class Gateway:
 
     def observed(self) -> list[Observed]:
         with self._guard:
-            return [self._observed(job, r) for job, r in self._jobs.values() if not job.ending]
+            running = [self._observed(job, r) for job, r in self._jobs.values() if not job.ending]
+            return [*running, *self._damaged.values()]
 
     def describe(self) -> Node:
         place = self.config.location
@@ -226,6 +236,7 @@ class Gateway:
 
     def _install(self, assignment: Assignment) -> bool:
         """Whether it begins something: else it reads what it has read."""
+        self._damaged.pop(assignment.job, None)
         known = self._jobs.get(assignment.job)
         ending = self._ending.pop(assignment.job, None) is not None
         if known is not None and not ending and known[0].assignment.computes_like(assignment):
@@ -258,6 +269,14 @@ class Gateway:
         life = f"{_PROCESS}-{next(_LIVES)}"
         told = Told(assignment, life, begin, assignment.parameters, counts=counts)
         return self._begin(told, routes)
+
+    def _go_on(self, told: Told) -> None:
+        """After a restart. A job whose state is damaged does not run, and says why; installed anew,
+        it begins anew."""
+        try:
+            self._begin(told)
+        except LogError as error:
+            self._damaged[told.job] = Observed(told.job, told.version, "failed", str(error))
 
     def _begin(self, told: Told, routes: Routes | None = None) -> Job:
         assignment = told.assignment
@@ -348,6 +367,7 @@ class Gateway:
         if now >= self._retention_due:
             self._retention_due = now + _RETENTION_SECONDS
             self._remove_old()
+            self._set_aside.look(state_folders(self.config.folder))
 
     @property
     def waiting(self) -> int:
@@ -366,6 +386,10 @@ class Gateway:
         for topic in self._files.topics():
             if not topic.startswith("in/"):
                 enforce(self._logs.folder(topic), limits, time.time_ns() // 1000)
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _address(job: Job) -> str:

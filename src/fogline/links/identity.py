@@ -14,8 +14,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from fogline.log import LogDamaged
-from fogline.log.disk import sync
 from fogline.log.errors import write_failed
+from fogline.state_files import StateDamaged, copy_of, read_state, sync, write_state
 
 _FILE = "id"
 _HIGHEST = 1 << 62
@@ -48,8 +48,7 @@ def _make(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{_FILE}.{os.getpid()}.{threading.get_ident()}.new")
     try:
-        new.write_text(f"{random.SystemRandom().randrange(1, _HIGHEST)}\n", encoding="ascii")
-        sync(new)
+        write_state(new, str(random.SystemRandom().randrange(1, _HIGHEST)))
         with contextlib.suppress(FileExistsError):
             os.link(new, path)
     finally:
@@ -58,7 +57,12 @@ def _make(path: Path) -> None:
 
 
 def _load(path: Path) -> int:
-    text = path.read_bytes().strip()
-    if not text.isdigit() or not 0 < int(text) < _HIGHEST:
+    try:
+        text = read_state(path)
+    except StateDamaged as error:
+        raise LogDamaged(path, 0, error.reason, "restore it from a backup") from error
+    if not text.strip().isdecimal() or not 0 < int(text) < _HIGHEST:
         raise LogDamaged(path, 0, "it holds no number of a log", "restore it from a backup")
+    if not copy_of(path).exists():
+        write_state(copy_of(path), text)
     return int(text)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from fogline.log import disk
 from fogline.log.frames import BadFrame
 from fogline.log.reader import LogReader
 from fogline.log.segments import heads, list_segments, locate
+from fogline.state_files import StateDamaged, read_state, set_aside, write_state
 
 _NOTE_RECORDS = 10_000
 _NOWHERE = -1
@@ -26,11 +26,19 @@ class RecordCounter:
         self._note = note
         self._position = _NOWHERE if shared else 0
         self._noted = 0
-        with contextlib.suppress(FileNotFoundError, ValueError):
-            position, records = note.read_text(encoding="ascii").split()
+        self._load()
+        self._reader = LogReader(folder)
+
+    def _load(self) -> None:
+        """A damaged file is set aside: counting begins again, and the site says so."""
+        try:
+            position, records = read_state(self._note).split()
             self._position, self.records = int(position), int(records)
             self._noted = self.records
-        self._reader = LogReader(folder)
+        except FileNotFoundError:
+            return
+        except (ValueError, StateDamaged):
+            set_aside(self._note)
 
     def count_on(self, wanted: bool) -> None:
         """What comes while it is not wanted is never counted: others write it."""
@@ -59,7 +67,7 @@ class RecordCounter:
 
     def note(self) -> None:
         self._note.parent.mkdir(parents=True, exist_ok=True)
-        disk.replace(self._note, f"{self._position} {self.records}\n")
+        write_state(self._note, f"{self._position} {self.records}\n")
         self._noted = self.records
 
     def _count(self, end: int) -> None:

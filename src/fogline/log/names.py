@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import string
+from urllib.parse import unquote_to_bytes
 
 from fogline.log.errors import LogError
 
@@ -34,3 +35,9 @@ def folder_name(topic: str) -> str:
     if len(name) <= _LONGEST:
         return name
     return f"{name[:_LONGEST]}~{hashlib.sha256(raw).hexdigest()[:16]}"
+
+
+def named_topic(name: str) -> str:
+    """The topic whose folder has this name; empty where the name is not one, or is shortened."""
+    topic = unquote_to_bytes(name).decode("utf-8", "replace")
+    return topic if topic and folder_name(topic) == name else ""

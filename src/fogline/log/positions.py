@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from fogline.log import disk
 from fogline.log.errors import LogDamaged, LogError, write_failed
 from fogline.log.names import folder_name
 from fogline.log.segments import list_segments
+from fogline.state_files import StateDamaged, read_state, set_aside, write_state
 
 _FOLDER = "readers"
 
@@ -20,7 +20,7 @@ def set_position(folder: Path, reader: str, position: int) -> None:
     path = _path(folder, reader)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        disk.replace(path, f"{position}\n")
+        write_state(path, f"{position}\n")
     except OSError as error:
         raise write_failed(folder, error) from error
 
@@ -47,15 +47,30 @@ def retire_reader(folder: Path, name: str) -> None:
 
 def get_position(folder: Path, reader: str) -> int | None:
     """The position that was set last, nothing for an unknown reader, or for one that was retired
-    and whose position retention has passed."""
+    and whose position retention has passed.
+
+    A damaged file is set aside, and the reader goes on with the oldest that is kept: rather twice
+    than never.
+    """
     path = _path(folder, reader)
-    if path.exists():
+    segments = list_segments(folder)
+    first = segments[0].first if segments else 0
+    try:
         return _load(path)
-    old = _retired(path)
-    if not old.exists():
+    except FileNotFoundError:
+        pass
+    except LogDamaged:
+        set_aside(path)
+        set_position(folder, reader, first)
+        return first
+    try:
+        position = _load(_retired(path))
+    except FileNotFoundError:
         return None
-    position, segments = _load(old), list_segments(folder)
-    return None if segments and segments[0].first > position else position
+    except LogDamaged:
+        set_aside(_retired(path))
+        return first
+    return None if segments and first > position else position
 
 
 def lowest_position(folder: Path) -> int | None:
@@ -86,7 +101,11 @@ def _retired(path: Path) -> Path:
 
 
 def _load(path: Path) -> int:
-    text = path.read_bytes().strip()
-    if not text.isdigit():
-        raise LogDamaged(path, 0, "it holds no position", "write the reader's position into it")
+    hint = "write the reader's position into it"
+    try:
+        text = read_state(path).strip()
+    except StateDamaged as error:
+        raise LogDamaged(path, 0, error.reason, hint) from error
+    if not text.isdecimal():
+        raise LogDamaged(path, 0, "it holds no position", hint)
     return int(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fogline.log.names import folder_name
+from fogline.log.names import folder_name, named_topic
 from fogline.log.reader import LogReader
 from fogline.log.writer import MIN_FREE_BYTES, SEGMENT_BYTES, LogWriter
 
@@ -25,8 +25,7 @@ class SiteLog:
 
     def topics(self) -> list[str]:
         """The topics that have a log, in order."""
-        texts = [path.read_text(encoding="utf-8") for path in self.root.glob("*/topic")]
-        return sorted(filter(None, texts))
+        return sorted(filter(None, map(_topic, self.root.glob("*/topic"))))
 
     def folder(self, topic: str) -> Path:
         """Where the topic's log is, or would be."""
@@ -44,3 +43,11 @@ class SiteLog:
     def reader(self, topic: str, skip_damage: bool = False) -> LogReader:
         """A reader of the topic's log, which may not exist yet."""
         return LogReader(self.folder(topic), skip_damage)
+
+
+def _topic(path: Path) -> str:
+    """What a file `topic` says; where that does not fit the folder it is damaged, and the topic is
+    read from the name of the folder. Empty for one that is neither."""
+    text = path.read_bytes().decode("utf-8", "replace")
+    fits = text and folder_name(text) == path.parent.name
+    return text if fits or not text else named_topic(path.parent.name)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fogline.log import disk
 from fogline.log.errors import LogDamaged
 from fogline.log.frames import BadFrame
 from fogline.log.segments import Segment, heads, list_segments, locate
+from fogline.state_files import StateDamaged, checked, has_checksum, set_aside, write_state
 
 NAME = "sources"
 
@@ -26,18 +26,28 @@ class Sources:
 
 
 def load(folder: Path) -> Sources:
-    """What the file says; position 0 when there is none or it makes no sense."""
+    """What the file says; position 0 when there is none, or it is damaged and set aside. One of an
+    older version counts as none: it could have lost lines."""
+    path = folder / NAME
     try:
-        head, *lines = (folder / NAME).read_text(encoding="ascii").splitlines()
-        pairs = [line.split(" ") for line in lines]
-        return Sources(int(head), {int(source): int(epoch) for source, epoch in pairs})
-    except (FileNotFoundError, ValueError):
+        data = path.read_bytes()
+        return _decoded(checked(path, data)) if has_checksum(data) else Sources()
+    except FileNotFoundError:
         return Sources()
+    except (ValueError, StateDamaged):
+        set_aside(path)
+        return Sources()
+
+
+def _decoded(text: str) -> Sources:
+    head, *lines = text.splitlines()
+    pairs = [line.split(" ") for line in lines]
+    return Sources(int(head), {int(source): int(epoch) for source, epoch in pairs})
 
 
 def store(folder: Path, position: int, epochs: dict[int, int]) -> None:
     lines = [str(position), *(f"{source} {epoch}" for source, epoch in sorted(epochs.items()))]
-    disk.replace(folder / NAME, "\n".join(lines) + "\n")
+    write_state(folder / NAME, "\n".join(lines))
 
 
 def load_until(folder: Path, committed: int, skip_damage: bool) -> Sources:

@@ -13,7 +13,7 @@ from fogline.log import committed, disk, repair, sources
 from fogline.log.errors import LogError, write_failed
 from fogline.log.frames import Record
 from fogline.log.lock import WriterLock
-from fogline.log.names import topic_bytes
+from fogline.log.names import folder_name, topic_bytes
 from fogline.log.pending import Pending
 from fogline.log.tail import Tail
 
@@ -153,12 +153,15 @@ class LogWriter:
             self._epochs = sources.load_until(self._folder, self._end, skip_damage=True).epochs
 
     def _claim(self, topic: bytes) -> None:
-        """The file `topic` says which topic this is; another one in it means a wrong folder."""
+        """The file `topic` says which topic this is; another one in it means a wrong folder, unless
+        the folder has the topic's name: then it is damaged and written anew."""
         path = self._folder / "topic"
-        if not path.exists() or not path.stat().st_size:
+        own = self._folder.name == folder_name(topic.decode())
+        said = path.read_bytes() if path.exists() else b""
+        if not said or (own and said != topic):
             disk.replace(path, topic.decode())
             disk.sync(self._folder.parent)
-        elif path.read_bytes() != topic:
+        elif said != topic:
             raise LogError(f"{self._folder} is the log of another topic", f"see {path}")
 
     def _repair(self) -> int:

@@ -7,14 +7,14 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from fogline.state_files import StateDamaged, read_state, write_state
+
 
 def note_logs(checkpoint: Path, logs: Iterable[str]) -> None:
     """Before a query begins: the logs of its sources, in Spark's order; a source that reads no log
     has an empty name."""
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    partial = checkpoint.with_name(f".{checkpoint.name}.logs")
-    partial.write_text(json.dumps(list(logs)) + "\n", encoding="utf-8")
-    partial.replace(_note(checkpoint))
+    write_state(_note(checkpoint), json.dumps(list(logs)))
 
 
 def committed(folder: Path) -> dict[str, int]:
@@ -31,8 +31,8 @@ def _of_query(checkpoint: Path) -> dict[str, int]:
     batches = [int(path.name) for path in checkpoint.glob("commits/*") if path.name.isdecimal()]
     if not batches:
         return {}
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        logs = json.loads(_note(checkpoint).read_text(encoding="utf-8"))
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, StateDamaged):
+        logs = json.loads(read_state(_note(checkpoint)))
         text = (checkpoint / "offsets" / str(max(batches))).read_text(encoding="utf-8")
         offsets = [json.loads(line) for line in text.splitlines()[2:]]
         pairs = zip(logs, offsets, strict=True)

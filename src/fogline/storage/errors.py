@@ -14,9 +14,11 @@ class StoreError(FoglineError):
 class StoreDamaged(StoreError):  # noqa: N818
     """A file does not hold what was written to it; nothing was changed."""
 
-    def __init__(self, file: Path, reason: str) -> None:
-        super().__init__(f"{file} is damaged: {reason}", "move the folder away to begin again")
+    def __init__(self, file: Path, reason: str, hint: str = "") -> None:
+        hint = hint or "restore it from a backup, or move the folder away to begin again"
+        super().__init__(f"{file} is damaged: {reason}", hint)
         self.file = file
+        self.reason = reason
 
 
 class StoreBusy(StoreError):  # noqa: N818

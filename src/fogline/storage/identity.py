@@ -6,7 +6,7 @@ import re
 import secrets
 from pathlib import Path
 
-from fogline.log import disk
+from fogline.state_files import StateDamaged, read_state, write_state
 from fogline.storage.errors import StoreDamaged
 
 NAME = "id"
@@ -24,13 +24,15 @@ def store_id(folder: Path, may_make: bool) -> str:
     """
     path = folder / NAME
     try:
-        found = path.read_bytes().decode("utf-8", "replace").strip()
+        found = read_state(path).strip()
     except FileNotFoundError as error:
         if not may_make:
             raise StoreDamaged(path, "it is missing") from error
         made = secrets.token_hex(16)
-        disk.replace(path, made + "\n")
+        write_state(path, made, copy=True)
         return made
+    except StateDamaged as error:
+        raise StoreDamaged(path, error.reason) from error
     if not is_id(found):
         raise StoreDamaged(path, "it holds no id")
     return found

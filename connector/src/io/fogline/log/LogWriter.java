@@ -5,6 +5,7 @@ import java.io.RandomAccessFile;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -62,14 +63,21 @@ public final class LogWriter implements AutoCloseable {
         committedFile = opened;
     }
 
-    /** The file {@code topic} says which topic this is; another one in it means a wrong folder. */
+    /**
+     * The file {@code topic} says which topic this is; another one in it means a wrong folder, unless the
+     * folder has the topic's name: then it is damaged and written anew.
+     */
     private void claim(String topic) throws IOException {
-        checkTopic(topic.getBytes(StandardCharsets.UTF_8));
+        byte[] raw = topic.getBytes(StandardCharsets.UTF_8);
+        checkTopic(raw);
         Path path = folder.resolve("topic");
-        if (!Files.exists(path) || Files.size(path) == 0) {
+        boolean own = folder.getFileName().toString().equals(LogFolder.name(topic));
+        byte[] said = Files.exists(path) ? Files.readAllBytes(path) : new byte[0];
+        boolean right = Arrays.equals(said, raw);
+        if (said.length == 0 || own && !right) {
             Disk.replace(path, topic);
             Disk.sync(folder.toAbsolutePath().getParent());
-        } else if (!Files.readString(path).equals(topic)) {
+        } else if (!right) {
             throw new LogException(folder + " is the log of another topic (see " + path + ")");
         }
     }

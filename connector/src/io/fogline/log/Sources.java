@@ -1,8 +1,7 @@
 package io.fogline.log;
 
+import io.fogline.files.StateFile;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -55,17 +54,18 @@ public final class Sources {
         }
     }
 
-    private static Sources load(Path folder) throws IOException {
+    /** Nothing where the file is missing or damaged: then the log itself is read. */
+    private static Sources load(Path folder) {
         Sources found = new Sources();
         try {
-            List<String> lines = Files.readAllLines(folder.resolve(NAME), StandardCharsets.ISO_8859_1);
+            List<String> lines = StateFile.lines(folder.resolve(NAME));
             for (String line : lines.subList(1, lines.size())) {
                 String[] pair = line.split(" ");
                 found.epochs.put(Long.parseUnsignedLong(pair[0]), Long.parseLong(pair[1]));
             }
             found.position = Long.parseLong(lines.get(0));
             return found;
-        } catch (NoSuchFileException | IllegalArgumentException | IndexOutOfBoundsException e) {
+        } catch (IOException | IllegalArgumentException | IndexOutOfBoundsException e) {
             return new Sources();
         }
     }
@@ -74,6 +74,6 @@ public final class Sources {
         StringBuilder text = new StringBuilder().append(position).append('\n');
         epochs.forEach((source, epoch) ->
                 text.append(Long.toUnsignedString(source)).append(' ').append(epoch).append('\n'));
-        Disk.replace(folder.resolve(NAME), text.toString());
+        Disk.replace(folder.resolve(NAME), StateFile.sealed(text.toString()));
     }
 }

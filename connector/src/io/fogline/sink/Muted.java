@@ -1,7 +1,7 @@
 package io.fogline.sink;
 
+import io.fogline.files.StateFile;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Set;
@@ -35,7 +35,7 @@ final class Muted {
             return Set.of();
         }
         try {
-            return Set.copyOf(Files.readAllLines(Path.of(file)));
+            return Set.copyOf(StateFile.lines(Path.of(file)));
         } catch (NoSuchFileException e) {
             return Set.of();
         }
