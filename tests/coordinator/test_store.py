@@ -20,6 +20,7 @@ from fogline.coordinator.rows import JobRows
 from fogline.coordinator.store import Alias, Entry, Store
 from fogline.model.jobs import Code, Job, Pipeline, Place
 from fogline.model.nodes import SITE, Node
+from fogline.sealed_files import unseal
 from tests.coordinator.kit import chain, query_job
 
 
@@ -146,6 +147,7 @@ def test_a_store_of_another_version_is_refused(store_url: str) -> None:
     with engine.begin() as connection:
         connection.execute(text("UPDATE meta SET value = 99"))
     engine.dispose()
+    unseal(Path(store_url.removeprefix("sqlite:///")))
     with pytest.raises(StoreError, match="version 99"):
         Store(store_url)
 

@@ -8,6 +8,7 @@ journal every message is in a site log before it is confirmed (docs/design/journ
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import pwd
 import shutil
@@ -30,6 +31,8 @@ from fogline.broker.passwords import write_passwords
 from fogline.broker.said import keep_bounded
 from fogline.errors import SetupError, UsageError
 from fogline.free_ports import free_port
+from fogline.sealed_files import broken_seal, seal, unseal
+from fogline.state_files import set_aside
 
 INSTALL = "install it with: apt-get install mosquitto"
 PLUGIN = Path(__file__).with_name("fogline_journal.so")
@@ -46,6 +49,8 @@ PORT_ATTEMPTS = 5
 LARGEST_PACKET = (16 << 20) + (128 << 10)
 # The smallest CONNECT there is; any answer to it shows that a broker is at work.
 HELLO = b"\x10\x0c\0\x04MQTT\x04\x02\0\x3c\0\0"
+_UNREADABLE = b"Couldn't open database"
+_say = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +268,7 @@ class Mosquitto:
         self.keep_log_bounded()
         if self.port:
             self._check_free(self.port)
+        self._open_seal()
         chosen = not self.port or (self.options.inner and not self._inner_port)
         for left in reversed(range(PORT_ATTEMPTS if chosen else 1)):
             # Somebody may take a free port before the broker does.
@@ -284,6 +290,7 @@ class Mosquitto:
         self._process.terminate()
         try:
             self._process.wait(timeout)
+            seal(self._saved)
         except subprocess.TimeoutExpired:
             self.kill()
 
@@ -312,11 +319,32 @@ class Mosquitto:
         if self._ready:
             return True
         self.kill()
+        if self._set_damaged_aside(seen):
+            return self._launch(program, port, inner_port, last)
         if last:
             said = self.log.read_bytes()[seen:].decode(errors="replace").strip().splitlines()
             reason = said[-1] if said else "it says nothing"
             raise SetupError(f"mosquitto does not start: {reason}", f"its log is {self.log}")
         return False
+
+    @property
+    def _saved(self) -> Path:
+        """Where it keeps retained messages and sessions; what it confirms is in the journal."""
+        return _data(self.options, self.folder) / "mosquitto.db"
+
+    def _open_seal(self) -> None:
+        if wrong := broken_seal(self._saved):
+            _say.error("%s: %s; retained messages and sessions are lost", self._saved, wrong)
+            set_aside(self._saved)
+        unseal(self._saved)
+
+    def _set_damaged_aside(self, seen: int) -> bool:
+        """Whether it did not start because it cannot read what it saved: it begins without."""
+        said = self.log.read_bytes()[seen:]
+        if _UNREADABLE not in said or not set_aside(self._saved):
+            return False
+        _say.error("%s: mosquitto cannot read it; it begins without", self._saved)
+        return True
 
     def _wait_until_ready(self, port: int) -> bool:
         deadline = time.monotonic() + START_SECONDS

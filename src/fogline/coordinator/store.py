@@ -11,10 +11,11 @@ import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, delete, event, func, select
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from fogline.coordinator import history_rows, replica_rows, schema
 from fogline.coordinator.errors import StoreError
@@ -24,8 +25,10 @@ from fogline.coordinator.stored import Stored, read_past, read_pipelines, remove
 from fogline.errors import DataError
 from fogline.model.jobs import Pipeline
 from fogline.model.nodes import Node
+from fogline.sealed_files import closed, open_seal, remedy, seal
 
 MOST_EVENTS = 10_000
+_SQLITE = "sqlite:///"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,9 @@ class Store:
 
     def __init__(self, url: str) -> None:
         self._lock = threading.Lock()
+        self._file = Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else None
+        if self._file is not None and (wrong := open_seal(self._file)):
+            raise _damaged(self._file, wrong)
         self._engine = _engine(url)
         self._sqlite = self._engine.dialect.name == "sqlite"
         self._logged = 0
@@ -61,11 +67,26 @@ class Store:
         self._aliases: dict[str, Alias] | None = None
         """As they are in the database, once they were read; changed under a lock of their own."""
         self._naming = threading.Lock()
+        if self._file is not None:
+            self._check(self._file)
         with self.change() as connection:
             schema.prepare(connection)
 
     def close(self) -> None:
         self._engine.dispose()
+        if self._file is not None and closed(self._file):
+            seal(self._file)
+
+    def _check(self, file: Path) -> None:
+        try:
+            with self._engine.connect() as connection:
+                found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+        except OperationalError:
+            return  # it cannot be opened: that is told where it is used
+        except DatabaseError as error:
+            found = str(error.orig)
+        if found != "ok":
+            raise _damaged(file, str(found))
 
     # ── pipelines ────────────────────────────────────────────────────────────────────────────────
 
@@ -213,12 +234,16 @@ class Store:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").close()
 
 
+def _damaged(file: Path, reason: str) -> StoreError:
+    return StoreError(f"{file} is damaged: {reason}", remedy(file))
+
+
 def _engine(url: str) -> Engine:
     with _told():
         if url.startswith(("postgresql://", "postgres://")):
             address = "postgresql+psycopg://" + url.split("://", 1)[1]
             return create_engine(address, pool_pre_ping=True)
-        if not url.startswith("sqlite:///"):
+        if not url.startswith(_SQLITE):
             raise StoreError(
                 "the store is no database that is known", "sqlite:/// or postgresql://"
             )

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fogline.storage.errors import StoreError, StoreFull
+from fogline.sealed_files import closed, open_seal, remedy, seal
+from fogline.storage.errors import StoreDamaged, StoreError, StoreFull
 
 Row = tuple[Any, ...]
 
@@ -21,15 +22,24 @@ class Database:
     """
 
     def __init__(self, path: Path | None) -> None:
+        """Raises `StoreDamaged` for a file that is not what was written."""
         self._guard = threading.Lock()
+        self._path = path
+        if path is not None and (wrong := open_seal(path)):
+            raise _damaged(path, wrong)
         try:
             self._connection = sqlite3.connect(
                 str(path) if path else ":memory:", check_same_thread=False, isolation_level=None
             )
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = FULL")
-        except sqlite3.Error as error:
+            ((found,),) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
+        except sqlite3.OperationalError as error:
             raise _translated(error) from error
+        except sqlite3.DatabaseError as error:
+            raise _damaged(path, str(error)) from error
+        if found != "ok":
+            raise _damaged(path, str(found))
 
     def ask(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
         with self._guard:
@@ -69,6 +79,13 @@ class Database:
     def close(self) -> None:
         with self._guard:
             self._connection.close()
+        if self._path is not None and closed(self._path):
+            seal(self._path)
+
+
+def _damaged(path: Path | None, reason: str) -> StoreDamaged:
+    path = path or Path(":memory:")
+    return StoreDamaged(path, reason, remedy(path))
 
 
 def _translated(error: Exception) -> StoreError:
