@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from fogline.fabric.asking import ANSWERED, AWAY
+from fogline.fabric.asking import ANSWERED, AWAY, Names, Range
 from fogline.fabric.restore import to_take
 from fogline.fabric.seen import CopyInfo, Seen, Told
-from tests.fabric.kit_nodes import RunningNode, how, numbers, running, some_values, until
+from fogline.storage import files
+from tests.damage import DAMAGES
+from tests.fabric.kit_nodes import START, RunningNode, how, numbers, running, some_values, until
 from tests.fabric.test_copies import complete, copied
 
 ID, OLD = "1" * 32, "2" * 32
@@ -86,6 +89,59 @@ def test_a_copy_that_is_heard_of_later(tmp_path: Path) -> None:
         until(lambda: numbers(north.fabric, "north") == every, "what the other copy had, too")
         until(lambda: copied(west, "north") == every, "a copy that had read beyond")
         until(lambda: follows(south, north) and copied(south, "north") == every)
+
+
+def damage_a_file(node: RunningNode) -> int:
+    """While it is stopped; returns how many values were in the file."""
+    node.stop()
+    file = min((node.folder / "store" / "data").iterdir())
+    rows = len(files.read(file))
+    DAMAGES["flipped bit"](file)
+    node.start()
+    return rows
+
+
+def test_values_of_a_damaged_file_come_back_from_the_copy(tmp_path: Path) -> None:
+    with running(tmp_path, "north", "south") as (north, south):
+        north.put(some_values(1_300))
+        holds(south, 1_300)
+        old = north.store.id
+        damage_a_file(north)
+        assert north.store.id == old
+        until(lambda: north.store.lost == (), "nothing is lost any more")
+        assert numbers(north.fabric, "north") == list(range(1_300))
+        assert north.store.damaged == []
+        north.put(some_values(5, first=6_000))
+        until(lambda: copied(south, "north") == [*range(1_300), *range(6_000, 6_005)])
+
+
+def test_an_answer_says_what_is_lost(tmp_path: Path) -> None:
+    with running(tmp_path, "north", "south") as (north, south):
+        north.put(some_values(300))
+        north.put(some_values(50, first=1_000))
+        rows = damage_a_file(north)
+        until(lambda: south.fabric.seen()["north"].told.lost, "it is heard of")
+        everything = Range(Names(("cpu%",)), limit=10_000)
+        before = replace(everything, end=START - 10**9)
+        for node in (north, south):
+            assert numbers(node.fabric, "north") == list(range(1_000, 1_050))
+            (answer,) = (a for a in node.fabric.range(everything, {}).nodes if a.node == "north")
+            assert answer.partial
+            assert answer.why.startswith(f"{rows} values from 2026-")
+            assert answer in node.fabric.latest(Names(("cpu%",))).nodes
+            assert answer in node.fabric.sql("SELECT 1 AS one").nodes
+            assert not any(answer.partial for answer in node.fabric.range(before, {}).nodes)
+
+
+def test_a_copy_with_a_damaged_file_is_made_anew(tmp_path: Path) -> None:
+    with running(tmp_path, "north", "south") as (north, south):
+        north.put(some_values(700))
+        holds(south, 700)
+        south.stop()
+        DAMAGES["flipped bit"](min((south.folder / "copies" / "north" / "data").iterdir()))
+        south.start()
+        until(lambda: copied(south, "north") == list(range(700)), "the copy is whole")
+        assert (south.folder / "copies" / "north.damaged").exists()
 
 
 def test_a_disk_that_is_lost_twice(tmp_path: Path) -> None:

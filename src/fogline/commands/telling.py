@@ -54,6 +54,8 @@ def tell_nodes(told: Mapping[str, Any]) -> None:
             more = [f"at {node['at']}" if "at" in node else "", _until(node), node.get("why", "")]
             rest = " ".join(text for text in more if text)
             click.echo(f"{node['node']}: {what} {rest}".rstrip(), err=True)
+        elif node.get("partial"):
+            click.echo(f"{node['node']}: {node.get('why', '')}", err=True)
 
 
 def _until(node: Mapping[str, Any]) -> str:

@@ -195,6 +195,7 @@ class Copies:
 
     def _follow(self, origin: str, metrics: Group, seen: Seen) -> bool:
         client = self._clients.to(origin, seen.address)
+        self._give_up_damaged(origin)
         copy = self.current(origin)
         if copy is None:
             return not seen.told.restoring and self._begin(origin, metrics, seen.told)
@@ -204,6 +205,16 @@ class Copies:
         if copy.id != seen.told.id and not self._was_taken_back(copy, seen.told):
             return False
         return self._follow_anew(origin, metrics, seen)
+
+    def _give_up_damaged(self, origin: str) -> None:
+        """A copy that has lost a file is made anew: its origin has the values."""
+        copy = self._held.get(origin)
+        if copy is None or not copy.store.lost:
+            return
+        with self._guard:
+            del self._held[origin]
+        copy.close()
+        self._folders.set_aside(origin, copy.store.lost[0].reason)
 
     def _was_taken_back(self, copy: Copy, told: Told) -> bool:
         block = told.restored.get(copy.id)

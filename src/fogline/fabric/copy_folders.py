@@ -53,10 +53,14 @@ class CopyFolders:
         try:
             return self._open(place)
         except StoreDamaged as error:
-            _say.warning("the copy of %s is set aside and begun anew: %s", origin, error)
-            _remove(self._path(origin, _DAMAGED))
-            place.rename(self._path(origin, _DAMAGED))
+            self.set_aside(origin, str(error))
             return None
+
+    def set_aside(self, origin: str, why: str) -> None:
+        """A damaged copy, which is closed; it is begun anew."""
+        _say.warning("the copy of %s is set aside and begun anew: %s", origin, why)
+        _remove(self._path(origin, _DAMAGED))
+        self._path(origin).rename(self._path(origin, _DAMAGED))
 
     def switch(self, origin: str) -> Copy:
         """The new copy in the place of the old one; both must be closed."""

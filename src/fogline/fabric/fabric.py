@@ -13,7 +13,16 @@ import pyarrow as pa
 
 import fogline
 from fogline.fabric import merge, tables
-from fogline.fabric.asking import Aggregate, Answers, Names, Place, Range, Whole
+from fogline.fabric.asking import (
+    ANSWERED,
+    Aggregate,
+    Answers,
+    Names,
+    NodeAnswer,
+    Place,
+    Range,
+    Whole,
+)
 from fogline.fabric.births import Births
 from fogline.fabric.choice import Route, to_follow
 from fogline.fabric.clients import Clients
@@ -28,7 +37,7 @@ from fogline.fabric.options import FabricOptions
 from fogline.fabric.own import StoreAnswers
 from fogline.fabric.restore import Restore
 from fogline.fabric.secrets import Secrets
-from fogline.fabric.seen import CopyInfo, Seen, Told
+from fogline.fabric.seen import CopyInfo, Seen, Told, loss_within
 from fogline.fabric.sources import CopyChanges, NodeChanges, OwnChanges
 from fogline.fabric.space_pages import SpacePage
 from fogline.fabric.spaces import (
@@ -118,7 +127,8 @@ class Fabric:
         found = self._gather.all(
             lambda _, answers: answers.seen_by(self._keys).latest(names), names, _since(stale)
         )
-        return Whole(merge.by_names(found.tables, tables.LATEST), found.nodes)
+        nodes = self._with_losses(found.nodes)
+        return Whole(merge.by_names(found.tables, tables.LATEST), nodes)
 
     def range(self, question: Range, places: Mapping[str, Place], stale: float = 0.0) -> Whole:
         found = self._gather.all(
@@ -131,7 +141,8 @@ class Fabric:
         table, taken = merge.page(rows, tables.ROWS, question.limit, question.descending)
         more = any(len(part) >= question.limit for part in rows.values())
         more |= sum(map(len, rows.values())) > len(table)
-        return Whole(table, found.nodes, {**places, **taken} if more else None)
+        nodes = self._with_losses(found.nodes, question.start, question.end)
+        return Whole(table, nodes, {**places, **taken} if more else None)
 
     def aggregate(self, question: Aggregate, stale: float = 0.0) -> Whole:
         found = self._gather.all(
@@ -142,7 +153,8 @@ class Fabric:
         )
         schema = tables.aggregate_schema(question.functions)
         self._check_rows(found.tables)
-        return Whole(merge.buckets(found.tables, schema, question.descending), found.nodes)
+        nodes = self._with_losses(found.nodes, question.start, question.end)
+        return Whole(merge.buckets(found.tables, schema, question.descending), nodes)
 
     def metrics(self, prefix: str) -> Whole:
         found = self._gather.all(lambda _, answers: answers.seen_by(self._keys).metrics(prefix))
@@ -151,7 +163,7 @@ class Fabric:
     def sql(self, text: str) -> Whole:
         found = self._gather.all(lambda _, answers: answers.seen_by(self._keys).sql(text))
         self._check_rows(found.tables)
-        return Whole(merge.stacked(found.tables), found.nodes)
+        return Whole(merge.stacked(found.tables), self._with_losses(found.nodes))
 
     def sql_together(self, text: str, values: Range) -> Whole:
         past = self._brought(values) if needs(text, "history") else None
@@ -197,6 +209,21 @@ class Fabric:
 
     def _spaces_of(self, node: str, own: SpaceAnswers) -> SpaceAnswers:
         return own if node == self.site else self._clients.to(node, self._address(node))
+
+    def _with_losses(
+        self, nodes: tuple[NodeAnswer, ...], start: int | None = None, end: int | None = None
+    ) -> tuple[NodeAnswer, ...]:
+        """A node that answered without what was in damaged files of that time says so."""
+        seen = self.seen()
+        own = tuple((file.first, file.last, file.rows) for file in self._store.lost)
+        found = []
+        for answer in nodes:
+            told = seen[answer.node].told.lost if answer.node in seen else ()
+            lost = own if answer.node == self.site else told
+            if answer.state == ANSWERED and (why := loss_within(lost, start, end)):
+                answer = replace(answer, partial=True, why=why)
+            found.append(answer)
+        return tuple(found)
 
     def _check_rows(self, answers: Mapping[str, pa.Table]) -> None:
         most = self._store.limits.query.rows
@@ -291,6 +318,7 @@ class Fabric:
             restoring=self._restore.restoring,
             restored=self._restore.restored(),
             copies=self._copies.infos(),
+            lost=tuple((file.first, file.last, file.rows) for file in store.lost),
         )
         found = {"node": self.site, "version": fogline.__version__, **told.as_json()}
         return found | ({"metrics": self._store.metric_sizes()} if with_metrics else {})

@@ -154,7 +154,9 @@ class StoreProcess:
         """In a word."""
         if any(feed["state"] == FULL for feed in self._feeding.status()):
             return FULL
-        return RUNNING if self._store.state().problem is None else "failing"
+        if self._store.state().problem is not None:
+            return "failing"
+        return "damaged" if self._store.damaged else RUNNING
 
     def revision(self) -> int:
         """Of the configuration that is in force."""
@@ -168,6 +170,7 @@ class StoreProcess:
             "revision": self.revision(),
             "address": self._server.address,
             "store": asdict(self._store.state()),
+            "damaged": [str(path) for path in self._store.damaged],
             "feeds": self._feeding.status(),
             "nodes": [dict(node) for node in self._fabric.nodes()],
             "fabric_logs": self._streams.status(),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,8 @@ import pyarrow as pa
 from fogline.errors import FoglineError
 from fogline.fabric.asking import ANSWERED
 from fogline.fabric.clients import Clients
+from fogline.fabric.errors import NodeAway
+from fogline.fabric.node_client import NodeClient
 from fogline.fabric.options import FabricOptions
 from fogline.fabric.seen import Block, CopyInfo, Seen
 from fogline.storage.errors import BadValue, StoreError
@@ -40,6 +42,8 @@ class Job:
     holder: str
     address: str
     copy: CopyInfo
+    lost: str = ""
+    """Of a copy of the store of now: the damaged file whose values are wanted."""
 
 
 def to_take(
@@ -56,6 +60,20 @@ def to_take(
     return found
 
 
+def to_repair(
+    seen: Mapping[str, Seen], here: str, store: str, tried: Collection[tuple[str, str]], lost: str
+) -> list[Job]:
+    """The copies of this store, which may hold what was in a damaged file."""
+    found = []
+    for holder, other in sorted(seen.items()):
+        copy = other.told.copies.get(here)
+        if other.state != ANSWERED or copy is None or copy.id != store:
+            continue
+        if (holder, lost) not in tried:
+            found.append(Job(holder, other.address, copy, lost))
+    return found
+
+
 class Restore:
     """A thread, from `start` until `close`; `look` tells it what the others hold."""
 
@@ -69,6 +87,8 @@ class Restore:
         self._settled = bool(store.position(_SETTLED))
         self._begun = time.monotonic()
         self._jobs: list[Job] = []
+        self._tried: set[tuple[str, str]] = set()
+        """Who was asked for the values of which damaged file."""
         self._news = threading.Condition()
         self._stop = False
         self._thread = threading.Thread(target=self._run, name="fabric restore", daemon=True)
@@ -77,7 +97,7 @@ class Restore:
     def restoring(self) -> bool:
         """Whether values may still come back: copies are being taken, or a new store has not
         heard of the others yet."""
-        return not self._settled or bool(self._jobs)
+        return not self._settled or any(not job.lost for job in self._jobs)
 
     def restored(self) -> dict[str, Block]:
         """The old stores whose values are here, and whose copies of them were taken."""
@@ -102,11 +122,14 @@ class Restore:
     def look(self, seen: Mapping[str, Seen]) -> None:
         """After a round of looking at all nodes."""
         jobs = to_take(seen, self._here, self._store.id, self._taken())
+        waits = bool(jobs)
+        for lost in self._store.lost:
+            jobs += to_repair(seen, self._here, self._store.id, self._tried, lost.name)
         with self._news:
             self._jobs = jobs
             self._news.notify_all()
         waited = time.monotonic() - self._begun >= self._options.settle_seconds
-        if not jobs and not self._settled and waited:
+        if not waits and not self._settled and waited:
             self._note(_SETTLED, 1)
             self._settled = True
 
@@ -131,6 +154,28 @@ class Restore:
             self._store.forget(log)
             self._store.flush()
 
+    def repair(self, job: Job) -> None:
+        """The values of a damaged file that the copy has. Raises `StoreError`; may be repeated."""
+        client = self._clients.to(job.holder, job.address).copy_of(self._here)
+        for lost in self._store.lost:
+            if lost.name == job.lost:
+                pages = self._pages(client, lost.seq_first - 1, lost.seq_last)
+                rows = self._store.take_back(lost, pages)
+                told = "%d of %d lost values are back from the copy at %s"
+                _say.warning(told, rows, lost.rows, job.holder)
+        self._tried.add((job.holder, job.lost))
+
+    def _pages(self, client: NodeClient, after: int, last: int) -> Iterator[pa.Table]:
+        while after < last and not self._stop:
+            page, store = client.changes(after, None, self._options.page_rows)
+            if store != self._store.id:
+                raise NodeAway("its copy is of another store now")
+            self._store.metadata.merge(page.signed)
+            yield with_seq(page.table)
+            if page.end:
+                return
+            after = page.last
+
     def _run(self) -> None:
         while True:
             with self._news:
@@ -140,7 +185,10 @@ class Restore:
                 job = self._jobs[0]
             try:
                 _say.info("values come back from the copy at %s", job.holder)
-                self.take(job)
+                if job.lost:
+                    self.repair(job)
+                else:
+                    self.take(job)
             except FoglineError as error:
                 _say.warning("values do not come back from %s: %s", job.holder, error)
             except Exception:

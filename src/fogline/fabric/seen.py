@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from fogline.fabric.asking import ANSWERED, AWAY
 from fogline.model.nodes import is_name
 from fogline.storage.errors import BadValue
 from fogline.storage.identity import is_id
+from fogline.storage.manifest import amount
 from fogline.storage.names import MAX_NAMES
 
 UNKNOWN = "unknown"
@@ -29,6 +30,10 @@ class Block:
 
     def as_json(self) -> dict[str, Any]:
         return {"base": self.base, "room": self.room, "from": list(self.sources)}
+
+
+Loss = tuple[int, int, int]
+"""The first and the last event time of values that are lost, and how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,8 @@ class Told:
     restoring: bool = False
     restored: Mapping[str, Block] = field(default_factory=dict)
     copies: Mapping[str, CopyInfo] = field(default_factory=dict)
+    lost: tuple[Loss, ...] = ()
+    """What was in damaged files."""
 
     @property
     def restores(self) -> int:
@@ -93,6 +100,7 @@ class Told:
             "restoring": self.restoring,
             "restored": {old: block.as_json() for old, block in self.restored.items()},
             "copies": {origin: copy.as_json() for origin, copy in self.copies.items()},
+            "lost": [list(loss) for loss in self.lost],
         }
 
 
@@ -117,6 +125,20 @@ class Seen:
         return replace(self, state=state, why=why)
 
 
+def loss_within(lost: Iterable[Loss], start: int | None, end: int | None) -> str:
+    """What is lost of a stretch of time, for people; empty where nothing is."""
+    here = [
+        loss
+        for loss in lost
+        if (end is None or loss[0] < end) and (start is None or loss[1] >= start)
+    ]
+    if not here:
+        return ""
+    rows = sum(count for _, _, count in here)
+    first, last = min(first for first, _, _ in here), max(last for _, last, _ in here)
+    return f"{amount(rows, first, last)} are lost, their file is damaged"
+
+
 def read_state(data: Mapping[str, Any]) -> Told:
     """What another node told. Raises `BadValue` when it cannot be understood."""
     if not is_id(data.get("id")):
@@ -131,7 +153,19 @@ def read_state(data: Mapping[str, Any]) -> Told:
         restoring=_flag(data, "restoring"),
         restored=read_blocks(data.get("restored", {})),
         copies=_copies(_named(data, "copies")),
+        lost=_losses(data.get("lost", [])),
     )
+
+
+def _losses(data: Any) -> tuple[Loss, ...]:
+    if not isinstance(data, list) or len(data) > _MOST:
+        raise BadValue("what is lost is a list")
+    found = []
+    for loss in data:
+        if not isinstance(loss, list) or len(loss) != 3 or any(type(n) is not int for n in loss):
+            raise BadValue("a loss is two times and a number of values")
+        found.append((loss[0], loss[1], loss[2]))
+    return tuple(found)
 
 
 def _copies(data: Mapping[str, Any]) -> dict[str, CopyInfo]:

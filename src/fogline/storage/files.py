@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fogline.log import disk
+from fogline.sealed_files import crc_of
 from fogline.storage.errors import StoreDamaged
 from fogline.storage.manifest import DataFile
 from fogline.storage.values import SCHEMA, Integers, codes, joined, micros, whole
@@ -40,7 +41,24 @@ def write(path: Path, table: pa.Table, arrived: tuple[int, int]) -> DataFile:
     size = path.stat().st_size
     first, last = int(times.min()), int(times.max())
     numbers = int(seqs.min()), int(seqs.max())
-    return DataFile(path.name, len(table), size, first, last, *arrived, *numbers)
+    return DataFile(path.name, len(table), size, first, last, *arrived, *numbers, crc_of(path))
+
+
+def what_is_wrong(path: Path, listed: DataFile) -> str:
+    """Why a file is not the one that the manifest lists; empty where it is. One of an older version
+    has no checksum: it is read instead."""
+    try:
+        size = path.stat().st_size
+        if size != listed.bytes:
+            return f"it has {size} bytes, not {listed.bytes}"
+        if listed.crc is not None:
+            return "" if crc_of(path) == listed.crc else "the checksum is wrong"
+        rows = len(read(path))
+        return "" if rows == listed.rows else f"it has {rows} rows, not {listed.rows}"
+    except FileNotFoundError:
+        return "it is missing"
+    except (OSError, StoreDamaged) as error:
+        return f"it cannot be read: {error}"
 
 
 def seqs_of(path: Path) -> tuple[int, int]:

@@ -6,7 +6,11 @@ changes of the manifest. A view holds one state: its files stay until it is clos
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import os
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,9 +23,11 @@ import pyarrow.compute as pc
 
 from fogline.storage import files, manifest
 from fogline.storage.errors import BadValue, StoreError, StoreFull
-from fogline.storage.manifest import UNKNOWN, DataFile, Manifest
+from fogline.storage.manifest import UNKNOWN, DataFile, LostFile, Manifest
 from fogline.storage.values import joined, numbered, whole
+from fogline.storage.verify import Verified
 
+_say = logging.getLogger(__name__)
 _FEWEST_ROWS = 1_000
 """Of a file that is written because more would be too large."""
 
@@ -72,7 +78,7 @@ class History:
         self._data = data
         self._manifest = manifest.load(folder)
         files.remove_strays(data, self._manifest.files)
-        self._manifest = _with_seqs(self._manifest, data)
+        self._verified = Verified(data)
         self._next_file = self._manifest.next_file
         self._next_seq = self._manifest.next_seq
         self._positions = dict(self._manifest.positions)
@@ -84,6 +90,10 @@ class History:
         self._guard = threading.Lock()
         self._commits = threading.Lock()
         self._flushes = threading.Lock()
+        self._checks = threading.Lock()
+        for file in self._manifest.files:
+            self._check(file)
+        self._manifest = _with_seqs(self._manifest, data)
 
     @property
     def manifest(self) -> Manifest:
@@ -175,7 +185,9 @@ class History:
 
     @contextmanager
     def view(self) -> Iterator[View]:
-        """A state that stays the same, and its files there, until the block is left."""
+        """A state that stays the same, and its files there, until the block is left. A file that
+        was changed by somebody else is not in it."""
+        self._look()
         with self._guard:
             if self._shared is None:
                 self._shared = View(self._data, self._manifest, self._waiting)
@@ -199,6 +211,7 @@ class History:
                 taken, positions = self._waiting, dict(self._positions)
                 next_seq = self._next_seq
             written = self._write_all(_pieces(taken, file_bytes))
+            self._verified.note_new(written, _steady_us())
             with self._commits:
                 new = self._manifest.with_flush(written, positions, next_seq)
                 self._commit(new, len(taken))
@@ -220,13 +233,18 @@ class History:
         return written
 
     def merge(self, old: Sequence[DataFile]) -> None:
-        """Replaces neighbouring files by one. Only one merge or drop at a time."""
+        """Replaces neighbouring files by one. Only one merge or drop at a time. Where one of them
+        is damaged it is set aside, and nothing is merged."""
+        right = [self._check(file) for file in old]
+        if not all(right):
+            return
         with self._guard:
             path = self._new_path(True)
         with _no_space(self.folder):
             table = files.merge(self._data / file.name for file in old)
             arrived = min(file.arrived for file in old), max(file.arrived_last for file in old)
             new = files.write(path, table, arrived)
+            self._verified.note_new([new], _steady_us())
             names = [file.name for file in old]
             with self._commits:
                 self._commit(self._manifest.with_merge(names, new), 0, names)
@@ -236,6 +254,52 @@ class History:
         names = [file.name for file in old]
         with self._commits, _no_space(self.folder):
             self._commit(self._manifest.without(names), 0, names)
+
+    @property
+    def damaged_folder(self) -> Path:
+        """Where files are that were damaged."""
+        return self.folder / "damaged"
+
+    def verify_next(self) -> None:
+        """Looks at a file that nobody looked at for a day, if there is one."""
+        file = self._verified.due(self._manifest.files, _steady_us())
+        if file is not None:
+            self._check(file)
+
+    def found_again(self, lost: LostFile, rows: int) -> None:
+        """So many rows of a lost file are here again, and on disk."""
+        with self._commits, _no_space(self.folder):
+            self._commit(self._manifest.with_found(lost.name, rows), 0)
+        if all(other.name != lost.name for other in self._manifest.lost):
+            (self.damaged_folder / lost.name).unlink(missing_ok=True)
+
+    def _look(self) -> None:
+        for file in self._verified.changed(self._manifest.files, _steady_us()):
+            self._check(file)
+
+    def _check(self, file: DataFile) -> bool:
+        """Whether a file is as it was written; one that is not is set aside and counts as lost."""
+        with self._checks:
+            if file not in self._manifest.files:
+                return True  # somebody else was faster
+            wrong = self._verified.check(file, _steady_us())
+            if wrong:
+                self._lose(file, wrong)
+            return not wrong
+
+    def _lose(self, file: DataFile, reason: str) -> None:
+        what = f"{manifest.amount(file.rows, file.first, file.last)} are lost"
+        _say.error("%s: %s; %s", self._data / file.name, reason, what)
+        with _no_space(self.folder):
+            self.damaged_folder.mkdir(exist_ok=True)
+            aside = self.damaged_folder / file.name
+            aside.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.link(self._data / file.name, aside)
+            with self._commits:
+                lost = self._manifest.with_loss(file, reason, time.time_ns() // 1000)
+                self._commit(lost, 0, [file.name])
+        self._verified.forget([file.name])
 
     def newest(self) -> Iterator[tuple[pa.Table, int]]:
         """File by file, in the order of arrival, the newest values and when they arrived."""
@@ -293,6 +357,10 @@ def _with_seqs(known: Manifest, data: Path) -> Manifest:
             file = replace(file, seq_first=first, seq_last=last)
         listed.append(file)
     return replace(known, files=tuple(listed))
+
+
+def _steady_us() -> int:
+    return time.monotonic_ns() // 1000
 
 
 @contextmanager

@@ -10,14 +10,16 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from fogline.log import disk
+from fogline.state_files import copy_of, set_aside
+from fogline.state_files import replace as replace_file
 from fogline.storage.errors import StoreDamaged
 
 NAME = "manifest"
-VERSION = 2
-_READABLE = (1, VERSION)
+VERSION = 3
+_READABLE = (1, 2, VERSION)
 UNKNOWN = -1
 
 
@@ -26,7 +28,7 @@ class DataFile:
     """A data file: event times `first` to `last`, arrivals `arrived` to `arrived_last`.
 
     `seq_first` and `seq_last` are the lowest and highest `seq`; a manifest of version 1 does not
-    tell them.
+    tell them. `crc` is the CRC-32 of the whole file, not told before version 3.
     """
 
     name: str
@@ -38,6 +40,22 @@ class DataFile:
     arrived_last: int
     seq_first: int = UNKNOWN
     seq_last: int = UNKNOWN
+    crc: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LostFile:
+    """A data file that was damaged and set aside: what was in it and is not here any more."""
+
+    name: str
+    rows: int
+    first: int
+    last: int
+    seq_first: int
+    seq_last: int
+    reason: str
+    found: int
+    """When, in microseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +72,7 @@ class Manifest:
     """The highest `seq` in a file that was evicted."""
     evicted_last: int | None = None
     """The latest event time in a file that was evicted."""
+    lost: tuple[LostFile, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -89,19 +108,51 @@ class Manifest:
             evicted_last=max([*before, *lasts], default=None),
         )
 
+    def with_loss(self, file: DataFile, reason: str, now: int) -> Manifest:
+        """It is damaged: what was in it counts as lost."""
+        seqs = file.seq_first, file.seq_last
+        gone = LostFile(file.name, file.rows, file.first, file.last, *seqs, reason, now)
+        kept = tuple(other for other in self.files if other.name != file.name)
+        return replace(self, files=kept, lost=(*self.lost, gone))
+
+    def with_found(self, name: str, rows: int) -> Manifest:
+        """So many of the rows of a lost file are here again."""
+        left = (replace(f, rows=f.rows - rows) if f.name == name else f for f in self.lost)
+        return replace(self, lost=tuple(file for file in left if file.rows > 0))
+
     @property
     def first_seq(self) -> int:
         """Nothing on disk has a lower number; 0 where there is nothing."""
         return min((file.seq_first for file in self.files), default=0)
 
 
+def amount(rows: int, first: int, last: int) -> str:
+    """So many values of a stretch of time, for people."""
+    begin, end = (datetime.fromtimestamp(at / 1e6, UTC).isoformat() for at in (first, last))
+    return f"{rows} values from {begin} to {end}"
+
+
 def load(folder: Path) -> Manifest:
-    """What the file says; an empty manifest where there is none. Raises `StoreDamaged`."""
+    """What the file says, or its copy where it is damaged; it is set aside then. An empty manifest
+    where there is none. Raises `StoreDamaged`."""
     path = folder / NAME
     try:
-        head, _, body = path.read_bytes().partition(b"\n")
+        return read(path)
     except FileNotFoundError:
         return Manifest()
+    except StoreDamaged as error:
+        try:
+            found = read(copy_of(path))
+        except (FileNotFoundError, StoreDamaged):
+            raise error from None
+    set_aside(path)
+    store(folder, found)
+    return found
+
+
+def read(path: Path) -> Manifest:
+    """What one file says. Raises `FileNotFoundError` and `StoreDamaged`."""
+    head, _, body = path.read_bytes().partition(b"\n")
     if head != b"%08x" % zlib.crc32(body):
         raise StoreDamaged(path, "the checksum is wrong")
     try:
@@ -111,7 +162,7 @@ def load(folder: Path) -> Manifest:
 
 
 def store(folder: Path, manifest: Manifest) -> None:
-    """The manifest is on disk, also after a power failure."""
+    """The manifest is on disk, twice, also after a power failure."""
     body = json.dumps(
         {
             "version": VERSION,
@@ -120,10 +171,12 @@ def store(folder: Path, manifest: Manifest) -> None:
             "positions": dict(manifest.positions),
             "evicted": [manifest.evicted_seq, manifest.evicted_last],
             "files": [asdict(file) for file in manifest.files],
+            "lost": [asdict(file) for file in manifest.lost],
         },
         separators=(",", ":"),
     )
-    disk.replace(folder / NAME, f"{zlib.crc32(body.encode()):08x}\n{body}")
+    for path in (copy_of(folder / NAME), folder / NAME):
+        replace_file(path, f"{zlib.crc32(body.encode()):08x}\n{body}")
 
 
 def _decoded(data: dict[str, object]) -> Manifest:
@@ -138,7 +191,11 @@ def _decoded(data: dict[str, object]) -> Manifest:
         raise TypeError("not a manifest")
     listed = tuple(DataFile(**file) for file in files)
     seq, last = _evicted(data.get("evicted", [UNKNOWN, None]))
-    return Manifest(listed, positions, next_file, next_seq, version, seq, last)
+    told = data.get("lost", [])
+    if not isinstance(told, list):
+        raise TypeError("not a manifest")
+    lost = tuple(LostFile(**file) for file in told)
+    return Manifest(listed, positions, next_file, next_seq, version, seq, last, lost)
 
 
 def _evicted(told: object) -> tuple[int, int | None]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fogline.log import LogBusy
 from fogline.log.lock import WriterLock
@@ -22,6 +23,7 @@ from fogline.storage.identity import store_id
 from fogline.storage.latest import Latest
 from fogline.storage.limits import QueryLimits, StoreLimits
 from fogline.storage.listing import Listing
+from fogline.storage.manifest import LostFile
 from fogline.storage.metadata import MetadataStore
 from fogline.storage.names import parse_all
 from fogline.storage.query import AGGREGATES, DEFAULT_ROWS, Page, Queries
@@ -54,6 +56,8 @@ class StoreState:
     files: int
     disk_bytes: int
     problem: str | None
+    lost: tuple[LostFile, ...] = ()
+    """What was in damaged files and is not here any more."""
 
 
 class SiteStore:
@@ -169,6 +173,32 @@ class SiteStore:
         Whatever has a higher number, or a later time, is still here."""
         known = self._history.manifest
         return known.evicted_seq, known.evicted_last
+
+    @property
+    def lost(self) -> tuple[LostFile, ...]:
+        """What was in damaged files, and is not here any more."""
+        return self._history.manifest.lost
+
+    @property
+    def damaged(self) -> list[Path]:
+        """Damaged files that were set aside, until somebody removes them."""
+        return sorted(self._history.damaged_folder.glob("*"))
+
+    def take_back(self, lost: LostFile, tables: Iterable[pa.Table]) -> int:
+        """Values of a lost file, with their numbers, from a copy: those that are missing here are
+        taken, and are on disk when this returns. Returns how many that were."""
+        rows = 0
+        for table in tables:
+            numbers = pc.and_(
+                pc.greater_equal(table["seq"], lost.seq_first),
+                pc.less_equal(table["seq"], lost.seq_last),
+            )
+            missing = self._history.unknown(table.filter(numbers))
+            self.ingest(missing)
+            rows += len(missing)
+        self.flush()
+        self._history.found_again(lost, rows)
+        return rows
 
     def latest(
         self, metrics: Names = None, entities: Names = None, without: Collection[str] = ()
@@ -291,6 +321,7 @@ class SiteStore:
             merged = to_merge(self._history.manifest, self.limits)
             if merged:
                 self._history.merge(merged)
+            self._history.verify_next()
 
     def state(self) -> StoreState:
         known = self._history.manifest
@@ -302,6 +333,7 @@ class SiteStore:
             files=len(known.files),
             disk_bytes=known.bytes,
             problem=self._upkeep.problem,
+            lost=known.lost,
         )
 
     def _open(self, folder: Path, site: str, metadata: MetadataStore | None) -> None:
