@@ -65,7 +65,8 @@ class CodeJob:
     def __init__(self, spark: SparkSession, spec: CodeSpec) -> None:
         self._spark = spark
         self._spec = spec
-        self._query = SiteQuery(_QUERY, self._start, spec.trigger_ms)
+        self._checkpoint = spec.folder / "checkpoints" / spec.life / _QUERY
+        self._query = SiteQuery(_QUERY, self._start, spec.trigger_ms, checkpoint=self._checkpoint)
         self._frame: DataFrame | None = None
         """What it reads, once that is made: every start may use it."""
 
@@ -105,7 +106,7 @@ class CodeJob:
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool_name(1))
         writer = _outgoing(records, spec.name).writeStream.format("fogline-log")
         writer = writer.option("path", str(spec.logs)).outputMode("append")
-        folder = spec.folder / "checkpoints" / spec.life / _QUERY
+        folder = self._checkpoint
         note_logs(folder, spec.reads)
         writer = writer.option("checkpointLocation", str(folder))
         writer = writer.trigger(processingTime=f"{spec.trigger_ms} milliseconds")

@@ -36,7 +36,7 @@ class FirstStageJob:
         self._program = lower(spec.plan)
         here = [s for s in self._program.scans if stream_log(s.stream) in spec.reads]
         self._scans = tuple(here or self._program.scans)
-        self._query = SiteQuery(_QUERY, self._start, spec.trigger_ms)
+        self._query = SiteQuery(_QUERY, self._start, spec.trigger_ms, checkpoint=self._checkpoint)
 
     def keep_running(self) -> None:
         self._query.keep_running()

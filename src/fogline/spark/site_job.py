@@ -115,14 +115,14 @@ class SiteJob:
         return bool(program.record_outputs if stateless else program.levels)
 
     def _query(self, name: str) -> SiteQuery:
-        counted = self._counted[name]
+        counted, checkpoint = self._counted[name], self._spec.checkpoints / name
         if not name.startswith("live"):
             start = partial(self._start_steady, name, self._steady)
-            return SiteQuery(name, start, self._spec.trigger_ms, counted)
+            return SiteQuery(name, start, self._spec.trigger_ms, counted, checkpoint=checkpoint)
         start = partial(self._start_live, name, self._live)
         names = [self._counts(name, stream) for stream in self._streams(name)]
         found = partial(live_counts, self._spark, list(zip(names, counted, strict=True)))
-        return SiteQuery(name, start, None, counted, found)
+        return SiteQuery(name, start, None, counted, found, checkpoint)
 
     def _counts(self, query: str, stream: str) -> str:
         """The name of what is found of a stream in real time."""

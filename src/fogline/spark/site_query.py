@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import compress
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fogline.model.sites import QueryStatus
+from fogline.spark.checkpoint_damage import CheckpointDamage, file_damage, find_damage
 from fogline.spark.failures import python_traceback, told
 from fogline.spark.session import engine_gone
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _HEALTHY_SECONDS = 60.0
 """A query that ran this long before it failed starts again without a long pause."""
+_say = logging.getLogger(__name__)
 
 
 class SiteQuery:
@@ -26,7 +30,9 @@ class SiteQuery:
 
     In real time there is no `trigger_ms`, one batch follows the other; `counts` then tells what has
     been found while a batch runs, as far as that is known. `counted` tells for every source whether
-    its records count here: another query may read them too. Without it all do."""
+    its records count here: another query may read them too. Without it all do.
+
+    A query whose checkpoint is damaged is not started again until it no longer is."""
 
     def __init__(
         self,
@@ -35,11 +41,14 @@ class SiteQuery:
         trigger_ms: int | None,
         counted: Sequence[bool] | None = None,
         counts: Callable[[], dict[str, Any]] = dict,
+        checkpoint: Path | None = None,
     ) -> None:
         self.name = name
         self._counted = counted
         self._counts = counts
         self._start = start
+        self._checkpoint = checkpoint
+        self._damage: CheckpointDamage | None = None
         self._trigger_ms = trigger_ms
         self._query: StreamingQuery | None = None
         self._problem = self._detail = ""
@@ -59,7 +68,7 @@ class SiteQuery:
         if self._query is not None:
             self._note(self._query.exception())
             self._query = None
-        if time.monotonic() < self._due:
+        if time.monotonic() < self._due or self._is_damaged():
             return
         self._started = time.monotonic()
         try:
@@ -77,6 +86,21 @@ class SiteQuery:
         healthy = time.monotonic() - self._started > _HEALTHY_SECONDS
         self._pause = _FIRST_PAUSE if healthy else min(2 * self._pause, _LONGEST_PAUSE)
         self._due = time.monotonic() + self._pause
+        if self._checkpoint is not None:
+            self._damage = next(find_damage(self._checkpoint), None)
+            if self._damage is not None:
+                self._problem = self._damage.text(self._checkpoint)
+                _say.error("query %s: %s", self.name, self._problem)
+
+    def _is_damaged(self) -> bool:
+        """Whether what made it fail is still there."""
+        if self._damage is None or self._checkpoint is None:
+            return False
+        if file_damage(self._checkpoint, self._damage.file) is None:
+            self._damage = None
+            return False
+        self._due = time.monotonic() + _LONGEST_PAUSE
+        return True
 
     def stop(self) -> None:
         if self._query is not None:
