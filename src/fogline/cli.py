@@ -162,6 +162,21 @@ def agent(config: Path) -> None:
     run_agent(config)
 
 
+@cli.command(cls=Examples, example="fogline fsck north")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
+@as_json
+def fsck(folder: Path, as_json: bool) -> None:
+    """Check the files of a site, a gateway or a coordinator that is stopped.
+
+    FOLDER is its folder, for a site beside its configuration, under its name. Every checksum is
+    compared; nothing is changed. For each problem: the file, what is wrong, what is lost and what
+    to do. Exit code 0: no problem, 1: problems, 2: not such a folder.
+    """
+    from fogline.commands.fsck import check_files
+
+    sys.exit(check_files(folder, as_json))
+
+
 @cli.command(cls=Examples, example="fogline demo city --seconds 60")
 @click.argument("name", default="city", type=click.Choice(["city", "taxi", "grid", "traffic"]))
 @click.option(
