@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +41,12 @@ enum { SUCCESS = 0, UNKNOWN = 13, LOG_NOTICE = 2, LOG_WARNING = 4, LOG_ERROR = 8
 #define MAX_TOPIC 65534u
 #define MAX_PAYLOAD (16u << 20)
 #define MAX_BODY (32u << 20)
+#define VERSION 2
+#define MARKER 0xFA5246F5u
+#define HIGHEST (1ull << 62)
 #define RETRY_NS 200000000L
 #define SPACE_STEP (256u << 10)
-#define UNKNOWN_POSITION UINT64_MAX
+#define NO_SEGMENT UINT64_MAX
 
 struct __attribute__((packed)) header {
     char magic[6];
@@ -51,12 +55,19 @@ struct __attribute__((packed)) header {
 };
 
 struct __attribute__((packed)) head {
-    uint32_t length, crc;
+    uint32_t marker, crc, head_crc;
+    uint32_t length; /* head_crc is of this and what follows, crc also of head_crc and the records */
+    uint64_t position, number;
+    uint32_t count;
     uint8_t flags;
     int64_t arrival;
     uint64_t source;
     int64_t epoch;
-    uint32_t count;
+};
+
+struct __attribute__((packed)) committed {
+    uint64_t position, number;
+    uint32_t crc;
 };
 
 struct __attribute__((packed)) message {
@@ -65,13 +76,11 @@ struct __attribute__((packed)) message {
     uint16_t topic_length;
 };
 
-#define PREFIX 8u
-#define BODY_HEAD (sizeof(struct head) - PREFIX)
-
 static mosquitto_plugin_id_t *plugin;
 static char folder[PATH_MAX - 64];
 static int folder_fd = -1, lock_fd = -1, committed_fd = -1, segment_fd = -1;
 static uint64_t first, end;                  /* of the open segment; of the log */
+static uint64_t number;                      /* of the next record */
 static uint64_t unchecked = SPACE_STEP;      /* bytes written since space was looked at */
 static uint64_t min_free_bytes = 64u << 20, segment_bytes = 64u << 20;
 static bool sync_each, waiting, interrupted;
@@ -170,7 +179,9 @@ static int replace_text(const char *name, const char *text)
 
 static int store_committed(void)
 {
-    return write_at(committed_fd, &end, sizeof end, 0);
+    struct committed now = {end, number, 0};
+    now.crc = crc32_of(0, &now, offsetof(struct committed, crc));
+    return write_at(committed_fd, &now, sizeof now, 0);
 }
 
 /* ── writing ────────────────────────────────────────────────────────────────────────────────── */
@@ -196,7 +207,7 @@ static int begin_segment(void)
     int fd = openat(folder_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0)
         return -1;
-    struct header header = {"FOGLOG", 1, end};
+    struct header header = {"FOGLOG", VERSION, end};
     if (write_at(fd, &header, sizeof header, 0) || fsync(folder_fd)) {
         close(fd);
         return -1;
@@ -222,6 +233,22 @@ static bool has_space(uint64_t size)
     return true;
 }
 
+/* The head of a frame for its place in the log; the rest of the frame are the other parts. */
+static void seal(struct iovec parts[4], uint64_t size, uint64_t position)
+{
+    struct message *message = parts[0].iov_base;
+    struct head *head = &message->head;
+    head->marker = MARKER;
+    head->length = (uint32_t)(size - sizeof *head);
+    head->position = position;
+    head->number = number;
+    head->head_crc = crc32_of(0, &head->length, sizeof *head - offsetof(struct head, length));
+    uint32_t crc = crc32_of(0, &head->head_crc, sizeof *message - offsetof(struct head, head_crc));
+    for (int i = 1; i < 4; i++)
+        crc = crc32_of(crc, parts[i].iov_base, parts[i].iov_len);
+    head->crc = crc;
+}
+
 /* One frame and the commit of it, or -1 and the log is as it was. */
 static int append(struct iovec parts[4], uint64_t size)
 {
@@ -234,12 +261,15 @@ static int append(struct iovec parts[4], uint64_t size)
         return -1;
     uint64_t before = end, at = end == first ? first + sizeof(struct header) : end;
     struct iovec rest[4];
+    seal(parts, size, at);
     memcpy(rest, parts, sizeof rest);
     if (write_all(segment_fd, rest, 4, (off_t)(at - first)) || (sync_each && fdatasync(segment_fd)))
         return -1;
     end = at + size;
+    number++;
     if (store_committed()) {
         end = before;
+        number--;
         return -1;
     }
     return 0;
@@ -289,11 +319,6 @@ static int journal(const char *topic, const void *payload, uint32_t payload_leng
     uint64_t size = 0;
     for (int i = 0; i < 4; i++)
         size += parts[i].iov_len;
-    message.head.length = (uint32_t)(size - PREFIX);
-    uint32_t crc = crc32_of(0, (char *)&message + PREFIX, sizeof message - PREFIX);
-    for (int i = 1; i < 4; i++)
-        crc = crc32_of(crc, parts[i].iov_base, parts[i].iov_len);
-    message.head.crc = crc;
     return append_or_wait(parts, size);
 }
 
@@ -332,30 +357,48 @@ static int on_tick(int event, void *data, void *unused)
 
 /* ── opening ────────────────────────────────────────────────────────────────────────────────── */
 
-/* The end of the last whole frame of a segment, 0 where it has no header. */
-static uint64_t last_good(const char *data, uint64_t size, uint64_t position)
+/* The size of the frame at `at` with a whole head, 0 where there is none. */
+static uint64_t frame_size(const char *data, uint64_t size, uint64_t at, uint64_t position)
 {
-    const struct header wanted = {"FOGLOG", 1, position};
-    if (size < sizeof wanted || memcmp(data, &wanted, sizeof wanted))
-        return 0;
-    uint64_t at = sizeof wanted, good = at;
     struct head head;
-    while (size - at >= sizeof head) {
-        memcpy(&head, data + at, sizeof head);
-        if (head.length < BODY_HEAD || head.length > MAX_BODY || head.length > size - at - PREFIX)
-            break;
-        if (crc32_of(0, data + at + PREFIX, head.length) != head.crc)
-            break;
-        at += PREFIX + head.length;
-        good = head.flags & 1 ? at : good;
-    }
-    return position + good;
+    if (size - at < sizeof head)
+        return 0;
+    memcpy(&head, data + at, sizeof head);
+    if (head.marker != MARKER || head.position != position + at || head.length > MAX_BODY ||
+        head.length > size - at - sizeof head)
+        return 0;
+    size_t guarded = offsetof(struct head, length);
+    if (crc32_of(0, data + at + guarded, sizeof head - guarded) != head.head_crc)
+        return 0;
+    return sizeof head + head.length;
 }
 
-/* The start of the last segment, UNKNOWN_POSITION where there is none. */
+/* Moves the log's end behind the last whole commit of a segment, if that is further. */
+static void follow(const char *data, uint64_t size, uint64_t position)
+{
+    const uint64_t sums = offsetof(struct head, head_crc);
+    for (uint64_t at = sizeof(struct header), length; at < size; at += length) {
+        const uint32_t marker = MARKER;
+        struct head head;
+        length = frame_size(data, size, at, position);
+        if (!length) {
+            const char *next = memmem(data + at + 1, size - at - 1, &marker, sizeof marker);
+            length = next ? (uint64_t)(next - data) - at : size - at;
+            continue;
+        }
+        memcpy(&head, data + at, sizeof head);
+        bool whole = crc32_of(0, data + at + sums, length - sums) == head.crc;
+        if (whole && head.flags & 1 && position + at + length >= end) {
+            end = position + at + length;
+            number = head.number + head.count;
+        }
+    }
+}
+
+/* The start of the last segment, NO_SEGMENT where there is none. */
 static uint64_t last_segment(void)
 {
-    uint64_t last = UNKNOWN_POSITION;
+    uint64_t last = NO_SEGMENT;
     DIR *listing = opendir(folder);
     for (struct dirent *entry; listing && (entry = readdir(listing));) {
         size_t digits = strspn(entry->d_name, "0123456789");
@@ -363,56 +406,57 @@ static uint64_t last_segment(void)
             strncmp(entry->d_name, "0922", 4) >= 0)
             continue;
         uint64_t position = strtoull(entry->d_name, NULL, 10);
-        last = last == UNKNOWN_POSITION || position > last ? position : last;
+        last = last == NO_SEGMENT || position > last ? position : last;
     }
     if (listing)
         closedir(listing);
     return last;
 }
 
-/* Finds the end of the log in its last segment and cuts off the frame that was in flight.
+/* Finds the end of the log and cuts off the frame that was in flight.
  *
- * What `committed` covers is never cut off. Where it cannot be read the segment stays as it is and
- * the log goes on in a new one behind it, so that no position is given out twice. Only when the
- * file is shorter than `committed` (a power failure without `sync`) does the log end earlier. */
-static int repair(uint64_t committed)
+ * What `committed` covers is never cut off, and no position is given out twice: where something of it
+ * cannot be read or is missing, the log goes on behind it, and readers report it. Without `committed`
+ * the last commit that can be read is the end. */
+static int repair(bool known)
 {
     char name[32];
     struct stat state;
     first = last_segment();
-    if (first == UNKNOWN_POSITION) {
-        end = committed == UNKNOWN_POSITION ? end : committed;
+    if (first == NO_SEGMENT)
         return 0;
-    }
     segment_name(name, first);
     segment_fd = openat(folder_fd, name, O_RDWR | O_CLOEXEC);
     if (segment_fd < 0 || fstat(segment_fd, &state))
         return failed(name);
-    uint64_t size = (uint64_t)state.st_size, good = 0;
+    uint64_t size = (uint64_t)state.st_size;
     if (size) {
         char *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, segment_fd, 0);
         if (data == MAP_FAILED)
             return failed(name);
-        good = last_good(data, size, first);
+        const struct header old = {"FOGLOG", 1, first};
+        bool is_old = size >= sizeof old && !memcmp(data, &old, sizeof old);
+        if (!is_old)
+            follow(data, size, first);
         munmap(data, size);
+        if (is_old) {
+            mosquitto_log_printf(LOG_ERROR, "journal: %s is a log of format 1, and only format 2 can be "
+                                 "read: let the earlier version finish with it, or move it away", folder);
+            return -1;
+        }
     }
-    if (committed != UNKNOWN_POSITION && committed > first && committed > good &&
-        committed <= first + size) {
-        mosquitto_log_printf(LOG_WARNING, "journal: %s/%s is damaged at position %llu; the log goes "
-                             "on behind it", folder, name, (unsigned long long)good);
-        end = first + size;
-        return settle_segment();
-    }
-    if (good > first + sizeof(struct header)) {
-        end = good;
-        return ftruncate(segment_fd, (off_t)(good - first)) ? failed(name) : 0;
-    }
+    if (end > first + sizeof(struct header) && end <= first + size)
+        return ftruncate(segment_fd, (off_t)(end - first)) ? failed(name) : 0;
     close(segment_fd);
     segment_fd = -1;
+    if (end > first) {
+        mosquitto_log_printf(LOG_WARNING, "journal: %s/%s is too short; the log goes on at position %llu",
+                             folder, name, (unsigned long long)end);
+        return 0;
+    }
     if (unlinkat(folder_fd, name, 0))
         return failed(name);
-    end = first;
-    return repair(committed);
+    return known && end == first ? 0 : repair(known);
 }
 
 static int claim_topic(void)
@@ -426,8 +470,8 @@ static int claim_topic(void)
         return replace_text("topic", TOPIC);
     if (size == sizeof TOPIC - 1 && !memcmp(text, TOPIC, sizeof TOPIC - 1))
         return 0;
-    errno = EEXIST;
-    return -1;
+    mosquitto_log_printf(LOG_WARNING, "journal: %s/topic was damaged and is written anew", folder);
+    return replace_text("topic", TOPIC);
 }
 
 static int make_folder(void)
@@ -446,7 +490,7 @@ static int make_folder(void)
 static int open_log(void)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    uint64_t committed[2];
+    struct committed claimed[2];
     if (make_folder())
         return failed("");
     lock_fd = openat(folder_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -457,11 +501,19 @@ static int open_log(void)
     committed_fd = openat(folder_fd, "committed", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (committed_fd < 0)
         return failed("committed");
-    bool known = pread(committed_fd, committed, sizeof committed, 0) == sizeof *committed &&
-                 *committed < 1ull << 62;
-    if (repair(known ? *committed : UNKNOWN_POSITION))
+    bool known = pread(committed_fd, claimed, sizeof claimed, 0) == sizeof *claimed &&
+                 crc32_of(0, claimed, offsetof(struct committed, crc)) == claimed->crc &&
+                 claimed->position < HIGHEST;
+    if (!known && last_segment() != NO_SEGMENT)
+        mosquitto_log_printf(LOG_WARNING, "journal: %s/committed is damaged; the end is looked for",
+                             folder);
+    if (known) {
+        end = claimed->position;
+        number = claimed->number;
+    }
+    if (repair(known))
         return -1;
-    if (ftruncate(committed_fd, sizeof end) || store_committed() || fsync(committed_fd))
+    if (ftruncate(committed_fd, sizeof *claimed) || store_committed() || fsync(committed_fd))
         return failed("committed");
     return 0;
 }

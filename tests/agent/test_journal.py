@@ -17,7 +17,6 @@ import subprocess
 import sys
 import threading
 import time
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,8 +36,20 @@ from fogline.agent.site_broker import enforce_journal
 from fogline.broker import Message, open_broker
 from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
 from fogline.errors import SetupError
-from fogline.log import LogBusy, LogReader, LogWriter, SiteLog, get_position, set_position, sources
+from fogline.log import (
+    LogBusy,
+    LogReader,
+    LogWriter,
+    SiteLog,
+    committed,
+    get_position,
+    set_position,
+    sources,
+)
+from fogline.log.damage import load_all
+from fogline.log.frames import FrameBody
 from fogline.log.segments import header, list_segments
+from fogline.state_files import find_damaged
 from tests.broker.worlds import eventually, send
 
 NEVER = threading.Event()
@@ -243,7 +254,7 @@ def test_a_torn_frame_is_cut_off(broker: Mosquitto) -> None:
         assert writer.position == LogReader(folder).committed()
 
 
-@pytest.mark.parametrize("text", [None, b"", b"123", struct.pack("<Q", 77), bytes(8)])
+@pytest.mark.parametrize("text", [None, b"", b"123", struct.pack("<Q", 77), bytes(20), b"x" * 20])
 def test_a_committed_that_is_missing_or_wrong(broker: Mosquitto, text: bytes | None) -> None:
     publish(broker, Message("x", b"1"), Message("x", b"2"))
     folder = journal_of(broker)
@@ -277,7 +288,8 @@ def test_a_file_shorter_than_committed(broker: Mosquitto) -> None:
     os.truncate(last_file(folder), last_file(folder).stat().st_size - 1)
     broker.start()
     publish(broker, Message("x", b"3"))
-    assert contents(folder) == [("x", b"1"), ("x", b"3")]
+    assert contents(folder, skip_damage=True) == [("x", b"1"), ("x", b"3")]
+    assert [damage.records for damage in load_all(folder)] == [1]
 
 
 def test_damage_before_committed_is_kept_and_passed(tmp_path: Path, broker: Mosquitto) -> None:
@@ -287,17 +299,12 @@ def test_damage_before_committed_is_kept_and_passed(tmp_path: Path, broker: Mosq
     broker.kill()
     data = last_file(folder).read_bytes()
     last_file(folder).write_bytes(data.replace(b"damaged", b"DAMAGED"))
-    drain(intake, until=1)
-    intake.step(NEVER)
-    assert "damaged" in intake.targets[0].state
     broker.start()
-    assert "is damaged at position" in broker.log.read_text()
     publish(broker, Message("x", b"3"))
-    assert list_segments(folder)[0].size() == len(data)
-    assert contents(folder, skip_damage=True) == [("x", b"1"), ("x", b"3")]
     drain(intake)
     intake.close()
-    assert intake.targets[0].state == "running"
+    assert [damage.records for damage in load_all(folder)] == [1]
+    assert contents(folder, skip_damage=True) == [("x", b"1"), ("x", b"3")]
     assert contents(tmp_path / "log" / "x") == [("x", b"1"), ("x", b"3")]
 
 
@@ -519,6 +526,7 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._number = 0
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "topic").write_text("$journal")
         self._begin(0)
@@ -532,14 +540,18 @@ class Journal:
         self._begin(self._first + self._file.stat().st_size)
 
     def add(self, *messages: tuple[str, bytes], arrival: int = 1) -> int:
+        end = self._first + self._file.stat().st_size
         with self._file.open("ab") as file:
             for topic, payload in messages:
                 raw = topic.encode()
-                head = struct.pack("<BqQqIIH", 1, arrival, 0, -1, 1, len(payload), len(raw))
-                body = head + raw + payload + b"\n"
-                file.write(struct.pack("<II", len(body), zlib.crc32(body)) + body)
-        end = self._first + self._file.stat().st_size
-        (self.folder / "committed").write_bytes(struct.pack("<Q", end))
+                record = struct.pack("<IH", len(payload), len(raw)) + raw + payload + b"\n"
+                frame = FrameBody(True, arrival, 0, -1, 1, record)
+                file.write(frame.head(end, self._number) + record)
+                end += frame.size
+                self._number += 1
+        fd = committed.create(self.folder)
+        committed.store(fd, committed.End(end, self._number))
+        os.close(fd)
         return end
 
 
@@ -631,6 +643,22 @@ def test_another_journal_has_positions_of_its_own(tmp_path: Path) -> None:
         journal.add(("a", name.encode()))
         run_once(journal, logs, subscribe("a"))
     assert contents(logs.folder("a")) == [("a", b"first"), ("a", b"second")]
+
+
+@pytest.mark.parametrize("name", ["intake", ".intake.copy", f"readers/{READER}"])
+def test_a_damaged_file_of_the_intake_doubles_nothing(
+    tmp_path: Path, journal: Journal, name: str
+) -> None:
+    logs = SiteLog(tmp_path / "log")
+    register(journal.folder, ["a"])
+    journal.add(("a", b"1"), ("b", b"not wanted"))
+    run_once(journal, logs, subscribe("a"))
+    (journal.folder / name).write_bytes(bytes(30))
+    journal.add(("a", b"2"))
+    run_once(journal, logs, subscribe("a"))
+    assert contents(logs.folder("a")) == [("a", b"1"), ("a", b"2")]
+    aside = find_damaged([(journal.folder / name).parent])
+    assert len(list(aside)) == (0 if "copy" in name else 1)
 
 
 def test_a_quiet_log_holds_nothing_back(tmp_path: Path, journal: Journal) -> None:
@@ -725,13 +753,13 @@ def test_killed_at_any_moment(
 
 def test_gone_segments_and_odd_frames_are_passed(tmp_path: Path, journal: Journal) -> None:
     register(journal.folder, ["a"])
-    gone = journal.add(("a", b"gone"))
+    journal.add(("a", b"gone"))
     journal.roll()
     journal.add(("a", b"x" * (3 << 20)), ("a", b"2"))
     (journal.folder / f"{0:020}.seg").unlink()
     logs = SiteLog(tmp_path / "log")
-    intake = run_once(journal, logs, subscribe("a"))
-    assert intake.skipped == gone
+    run_once(journal, logs, subscribe("a"))
+    assert [damage.records for damage in load_all(journal.folder)] == [1]
     assert [len(p) for _, p in contents(logs.folder("a"))] == [3 << 20, 1]
 
 

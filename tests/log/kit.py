@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
-from fogline.log import LogReader, LogWriter, Record
+from fogline.log import LogReader, LogWriter, Record, committed
+from fogline.log.segments import heads, list_segments
 
 TOPIC = "city/+"
 
@@ -56,9 +59,26 @@ def segments(folder: Path) -> list[Path]:
 def copy(folder: Path, target: Path) -> Path:
     """A copy of the log's files, without its lock."""
     target.mkdir(parents=True, exist_ok=True)
-    for old in target.iterdir():
-        old.unlink()
+    shutil.rmtree(target)
+    target.mkdir()
     for path in folder.iterdir():
         if path.is_file() and path.name != "lock":
             (target / path.name).write_bytes(path.read_bytes())
     return target
+
+
+def flip(path: Path, offset: int, size: int = 1) -> None:
+    """Changes a bit of each byte."""
+    data = bytearray(path.read_bytes())
+    for at in range(len(data))[offset:][:size]:
+        data[at] ^= 1
+    path.write_bytes(data)
+
+
+def set_committed(folder: Path, position: int) -> None:
+    """`committed` as it was, or would be, when the log ended there."""
+    fd = committed.create(folder)
+    found = [f for s in list_segments(folder) for f in heads(s, s.frames, s.end())]
+    number = sum(frame.count for frame in found if frame.end <= position)
+    committed.store(fd, committed.End(position, number))
+    os.close(fd)

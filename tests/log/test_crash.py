@@ -14,17 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.log import LogDamaged, LogReader
-from tests.log.kit import copy, read, records, segments, write, writer
+from fogline.log import LogError, LogReader
+from fogline.log.damage import load_all
+from tests.log.kit import copy, flip, follow, read, records, segments, set_committed, write, writer
 
 
 def repaired(folder: Path) -> int:
     with writer(folder) as log:
         return log.position
-
-
-def set_committed(folder: Path, position: int) -> None:
-    (folder / "committed").write_bytes(struct.pack("<Q", position))
 
 
 @pytest.mark.parametrize("segment_bytes", [64 << 20, 300])
@@ -88,13 +85,23 @@ def test_committed_is_found_again(folder: Path, segment_bytes: int, content: byt
         (folder / "committed").write_bytes(content)
     assert repaired(folder) == ends[-1]
     assert read(folder) == records(30)
-    assert len((folder / "committed").read_bytes()) == 8
+    assert len((folder / "committed").read_bytes()) == 20
 
 
-def test_committed_behind_the_end_is_found_again(folder: Path) -> None:
+def test_a_log_goes_on_at_committed_when_its_end_is_missing(folder: Path) -> None:
     end = write(folder, [records(3)])[0]
     set_committed(folder, end + 1000)
-    assert repaired(folder) == end
+    assert repaired(folder) == end + 1000
+
+
+def test_a_log_of_format_1_is_named(folder: Path) -> None:
+    folder.mkdir()
+    (folder / f"{0:020}.seg").write_bytes(struct.pack("<6sHQ", b"FOGLOG", 1, 0) + bytes(50))
+    (folder / "committed").write_bytes(struct.pack("<Q", 66))
+    with pytest.raises(LogError, match="format 1"):
+        repaired(folder)
+    with pytest.raises(LogError, match="format 1"):
+        read(folder)
 
 
 def test_committed_is_found_again_before_a_segment_without_a_commit(folder: Path) -> None:
@@ -117,36 +124,59 @@ def test_acknowledged_commits_are_never_cut_off(folder: Path) -> None:
     ends = write(folder, [records(3, start=i) for i in range(0, 30, 3)])
     only = segments(folder)[0]
     data = bytearray(only.read_bytes())
-    data[ends[3] + 60] ^= 1
+    data[ends[3] + 80] ^= 1
     only.write_bytes(data)
     set_committed(folder, ends[1])
-    with pytest.raises(LogDamaged, match=only.name) as caught:
-        repaired(folder)
-    assert caught.value.position == ends[3]
+    assert repaired(folder) == ends[-1]
     assert only.read_bytes() == data
     set_committed(folder, ends[-1])
     assert repaired(folder) == ends[-1]
+    write(folder, [records(3, start=30)])
+    with LogReader(folder, skip_damage=True) as reader:
+        assert follow(reader, 0) == records(12) + records(18, start=15)
+        assert reader.lost == 3
 
 
-def test_a_damaged_length_before_committed_cuts_nothing(folder: Path) -> None:
+@pytest.mark.parametrize("tail", [b"", b"torn"])
+@pytest.mark.parametrize("offset", [0, 5, 9, 13, 30, 70])
+def test_damage_before_committed_cuts_nothing(folder: Path, offset: int, tail: bytes) -> None:
     ends = write(folder, [records(3, start=i) for i in range(0, 30, 3)])
     only = segments(folder)[0]
     data = bytearray(only.read_bytes())
-    data[ends[3]] ^= 1
-    only.write_bytes(data)
+    for bad in (ends[3], ends[8]):
+        data[bad + offset] ^= 1
+    only.write_bytes(data + tail)
     assert repaired(folder) == ends[-1]
-    only.write_bytes(data + b"torn")
-    with pytest.raises(LogDamaged):
-        repaired(folder)
-    assert only.read_bytes() == data + b"torn"
+    assert only.read_bytes() == data
+    write(folder, [records(3, start=30)])
+    with LogReader(folder, skip_damage=True) as reader:
+        found = records(12) + records(12, start=15) + records(3, start=30)
+        assert follow(reader, 0) == found
+        assert reader.lost == 6
 
 
-def test_a_bad_header_is_named(folder: Path) -> None:
-    write(folder, [records(3, start=i) for i in range(0, 30, 3)], segment_bytes=200)
-    bad = segments(folder)[2]
-    bad.write_bytes(b"X" + bad.read_bytes()[1:])
-    with pytest.raises(LogDamaged, match=bad.name):
-        repaired(folder)
+def test_a_bad_header_costs_no_record(folder: Path) -> None:
+    write(folder, [records(3, start=i) for i in range(0, 30, 3)], segment_bytes=300)
+    harmed = segments(folder)[1:]
+    for bad in harmed:
+        flip(bad, 0)
+    repaired(folder)
+    write(folder, [records(3, start=30)])
+    with LogReader(folder, skip_damage=True) as reader:
+        assert follow(reader, 0) == records(33)
+        assert reader.lost == 0
+    assert [damage.records for damage in load_all(folder)] == [0] * len(harmed)
+
+
+def test_a_file_that_is_too_short_gives_no_position_out_twice(folder: Path) -> None:
+    ends = write(folder, [records(3, start=i) for i in range(0, 30, 3)])
+    only = segments(folder)[0]
+    only.write_bytes(only.read_bytes()[: ends[6] + 20])
+    assert repaired(folder) == ends[-1]
+    write(folder, [records(3, start=30)])
+    with LogReader(folder, skip_damage=True) as reader:
+        assert follow(reader, 0) == records(21) + records(3, start=30)
+        assert reader.lost == 9
 
 
 def test_a_reader_ahead_of_a_lagging_committed_waits(folder: Path) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from fogline.log import sealed
 from fogline.log.heard import Silence
 from fogline.log.lock import is_written
 from tests.log import kit
@@ -20,8 +21,7 @@ class Seconds:
 
 
 def told(folder: Path) -> str:
-    file = folder / "heard"
-    return file.read_text(encoding="ascii") if file.exists() else ""
+    return sealed.read(folder / "heard")
 
 
 def test_silence_grows_until_something_comes(tmp_path: Path) -> None:

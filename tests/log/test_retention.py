@@ -21,6 +21,7 @@ from fogline.log import (
 )
 from fogline.log.positions import readers_of
 from fogline.log.retention import Stretch, removable
+from fogline.state_files import find_damaged
 from tests.log.kit import follow, records, segments, writer
 
 
@@ -82,14 +83,20 @@ def test_what_a_reader_needs_stays(folder: Path) -> None:
     assert enforce(folder, Limits(age=0, size=0), now=10**9) > 0
 
 
-def test_a_position_that_cannot_be_read_stops_retention(folder: Path) -> None:
-    fill(folder)
-    set_position(folder, "job", 0)
-    (folder / "readers" / "job").write_text("?")
+@pytest.mark.parametrize("harm", [b"?", b"", bytes(20), b"9000\ncrc32 00000000\n"])
+def test_whose_position_is_damaged_may_need_anything(folder: Path, harm: bytes) -> None:
+    ends = fill(folder)
+    set_position(folder, "job", ends[-1])
+    (folder / "readers" / "job").write_bytes(harm)
     before = segments(folder)
-    with pytest.raises(LogDamaged, match="job"):
+    with pytest.raises(LogDamaged):
         enforce(folder, Limits(size=0), now=10**9)
+    assert get_position(folder, "job") == 0
+    enforce(folder, Limits(size=0), now=10**9)
     assert segments(folder) == before
+    assert len(list(find_damaged([folder / "readers"]))) == 1
+    set_position(folder, "job", ends[-1])
+    assert get_position(folder, "job") == ends[-1]
 
 
 def test_positions_leave_no_other_files(folder: Path) -> None:

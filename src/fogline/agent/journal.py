@@ -43,7 +43,7 @@ def register(journal: Path, logs: Iterable[str]) -> Registry:
     Called before the broker starts, so that nothing it confirms comes too early, and again by the
     intake itself; a repetition changes nothing.
     """
-    old = _load(journal)
+    old = load_registry(journal)
     wanted = list(logs)
     with LogReader(journal) as reader:
         end = reader.committed()
@@ -61,12 +61,13 @@ def register(journal: Path, logs: Iterable[str]) -> Registry:
 
 def note_greeted(journal: Path, log: str) -> None:
     """From now on the log has what was retained for it."""
-    old = _load(journal)
+    old = load_registry(journal)
     new = Registry(old.source, old.starts, old.greeted.union([log]).intersection(old.starts))
     write_state(journal / _FILE, new.text(), copy=True)
 
 
-def _load(journal: Path) -> Registry:
+def load_registry(journal: Path) -> Registry:
+    """What was kept last; a new one, with a new number, where nothing was."""
     try:
         data = json.loads(read_state(journal / _FILE))
         starts = {str(log): int(start) for log, start in data["starts"].items()}
@@ -92,7 +93,7 @@ class Journal:
     """The journal's bytes, a stretch at a time, and the way to have them on disk."""
 
     def __init__(self, folder: Path) -> None:
-        self.reader = LogReader(folder)
+        self.reader = LogReader(folder, skip_damage=True)
         self._folder = folder
         self._segment: Segment | None = None
         self._fd = -1

@@ -45,15 +45,13 @@ from fogline.log import (
     Bell,
     LogDamaged,
     LogError,
-    LogGone,
     Record,
     SiteLog,
     get_position,
     set_position,
 )
-from fogline.log.frames import BadFrame
+from fogline.log.frames import CHECKED, HEAD, MARKER, BadFrame
 from fogline.log.lock import is_written
-from fogline.log.segments import list_segments, locate
 
 _READ_BYTES = 2 << 20
 _SMALL_BYTES = 64 << 10
@@ -61,8 +59,8 @@ _GATHER_SECONDS, _LONGEST_PAUSE = 0.003, 0.25
 _NOTE_SECONDS = 5.0
 _ARRIVAL_US = 50_000
 _MOST_ROUTES = 100_000
-# The head of a frame with one record, as the broker writes it: up to where the topic begins.
-_MESSAGE = struct.Struct("<IIBqQqIIH")
+# A frame with one record, as the broker writes it: up to where the topic begins.
+_MESSAGE = struct.Struct("<4sI4xIQ8xIxq16xIH")
 
 
 class Target(Inlet):
@@ -140,8 +138,6 @@ class JournalIntake:
         greeter: Greeter | None = None,
     ) -> None:
         """Without `greeter` nobody asks for what is retained."""
-        self.skipped = 0
-        """Bytes of the journal that were damaged and left out."""
         self.targets: list[Target] = []
         self._folder = journal
         self._logs = logs
@@ -209,10 +205,7 @@ class JournalIntake:
         """Takes over the next messages, if there are any; returns how many bytes they were."""
         start = self._end
         if self._source.committed() > start:
-            try:
-                end = self._read(start)
-            except LogDamaged as damage:
-                end = self._pass(start, damage)
+            end = self._read(start)
             if not self._store(end, stop):
                 return 0
             if end > start and self._problem:
@@ -265,7 +258,7 @@ class JournalIntake:
         later = [t.position for t in self.targets if t.position > start]
         limit = min(later, default=1 << 62)
         begin, data = self._source.read(start, min(limit, start + _READ_BYTES))
-        used = self._split(data)
+        used = self._split(data, begin)
         return begin + used if used else self._read_with_care(start)
 
     def _activate(self, active: list[Target]) -> None:
@@ -273,21 +266,22 @@ class JournalIntake:
             self._active = active
             self._routes = {}
 
-    def _split(self, data: bytes) -> int:
-        """The whole messages at the front of `data`; returns how many bytes they are.
+    def _split(self, data: bytes, position: int) -> int:
+        """The whole messages at the front of `data`, which is at `position`; returns how many bytes
+        they are.
 
         Stops before anything that is not a message as the broker writes it.
         """
         unpack, crc32, routes = _MESSAGE.unpack_from, zlib.crc32, self._routes
-        view, head = memoryview(data), _MESSAGE.size
+        view, head, before = memoryview(data), _MESSAGE.size, HEAD.size
         at, size, first, last = 0, len(data), 0, -1
         part: dict[Goal, list[Record]] = {}
         while at + head <= size:
-            length, crc, _, arrival, _, _, count, payload, topic = unpack(data, at)
-            end, begin = at + 8 + length, at + head + topic
-            if count != 1 or end > size or begin + payload + 1 != end:
+            marker, crc, length, own, count, arrival, payload, topic = unpack(data, at)
+            end, begin = at + before + length, at + head + topic
+            if own != position + at or count != 1 or end > size or begin + payload + 1 != end:
                 break
-            if crc32(view[at + 8 : end]) != crc:
+            if marker != MARKER or crc32(view[at + CHECKED : end]) != crc:
                 break
             if not first <= arrival <= last:
                 self._add(first, part)
@@ -319,33 +313,18 @@ class JournalIntake:
             self._batch.setdefault(goal, []).append((arrival, records))
 
     def _read_with_care(self, start: int) -> int:
-        """One frame or more, whatever they hold. Raises `LogDamaged` where there is none."""
-        try:
-            frames, position = self._source.reader.frames(start, 1)
-        except LogGone as gone:
-            self.skipped += gone.first - start
-            return gone.first
+        """One frame or more, whatever they hold; what is damaged is passed, and counted."""
+        frames, position = self._source.reader.frames(start, 1)
         for frame in frames:
             try:
                 records = frame.records()
-            except BadFrame:
-                self.skipped += frame.end - frame.position
-                continue
+            except BadFrame as error:
+                damage = LogDamaged(self._folder, frame.position, str(error))
+                return self._source.reader.pass_damage(damage)
             for record in records:
                 for goal in self._goals(record[0]):
                     self._add(frame.arrival, {goal: [record]})
         return position
-
-    def _pass(self, start: int, damage: LogDamaged) -> int:
-        """Behind damage, the next segment. Without one the broker, when it starts, decides where
-        the journal ends, and until then nothing behind the damage is read."""
-        segments = list_segments(self._folder)
-        behind = locate(segments, start) + 1
-        if behind >= len(segments) or segments[behind].first >= self._source.committed():
-            self._tell(str(damage))
-            return start
-        self.skipped += segments[behind].first - start
-        return segments[behind].first
 
     # ── writing ────────────────────────────────────────────────────────────────────────────────
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from fogline.log.frames import BadFrame
 from fogline.log.reader import LogReader
 from fogline.log.segments import heads, list_segments, locate
 from fogline.state_files import StateDamaged, read_state, set_aside, write_state
@@ -76,9 +75,8 @@ class RecordCounter:
             segment = segments[index]
             stop = segments[index + 1].first if index + 1 < len(segments) else end
             stop = min(stop, end)
-            with contextlib.suppress(BadFrame):
-                for frame in heads(segment, max(segment.frames, self._position), stop):
-                    self.records += frame.count
+            for frame in heads(segment, max(segment.frames, self._position), stop):
+                self.records += frame.count
             self._position = max(self._position, stop)
 
     def close(self) -> None:

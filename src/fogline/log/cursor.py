@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from fogline.log import removed
 from fogline.log.errors import LogDamaged, LogGone
-from fogline.log.frames import FRAME, BadFrame, Frame, check, decode_head
-from fogline.log.segments import HEADER, Segment, header, list_segments, locate
+from fogline.log.frames import HEAD, BadFrame, Frame, check, decode_head
+from fogline.log.segments import Segment, has_header, list_segments, locate
 
 
 class Cursor:
@@ -31,25 +32,21 @@ class Cursor:
         if segment != self._open:
             self._switch(segment, position, committed)
         if position == segment.first:
-            position = self._behind_header(segment)
+            if not has_header(self._fd, segment):
+                raise BadFrame("it does not begin with its header")
+            position = segment.frames
         if position >= min(end, committed):
             raise BadFrame("the file ends too early")
         return position, min(end, committed)
 
     def frames(self, position: int, stop: int, max_bytes: int) -> list[Frame]:
         """One or more checked frames from `position` on; both are what `enter` returned."""
-        size = min(max(max_bytes, FRAME.size), stop - position)
+        size = min(max(max_bytes, HEAD.size), stop - position)
         data = self._read(position, size)
-        wanted = decode_head(data, 0, position, stop).end - position
+        wanted = decode_head(data, 0, position, stop).size
         if wanted > len(data):
             data = self._read(position, wanted)
         return _split(data, position, stop)
-
-    def behind(self, position: int, committed: int) -> int:
-        """Where to go on after damage at `position`: the next segment, or the end."""
-        known = self._refresh(committed)
-        index = locate(known, position) + 1
-        return known[index].first if index < len(known) else committed
 
     def damage(self, position: int, reason: BadFrame) -> LogDamaged:
         index = locate(self._known, position)
@@ -70,7 +67,7 @@ class Cursor:
         if index + 1 < len(self._known):
             return segment, self._known[index + 1].first
         try:
-            return segment, segment.first + segment.size()
+            return segment, segment.end()
         except FileNotFoundError:
             return None, 0
 
@@ -92,14 +89,9 @@ class Cursor:
         """Why there is no file for a position: retention, or somebody took it away."""
         known = self._refresh(committed)
         first = known[0].first if known else committed
-        if first > position:
+        if first > position and position < removed.load(self._folder).position:
             return LogGone(self._folder, position, first)
         return BadFrame("its segment is missing")
-
-    def _behind_header(self, segment: Segment) -> int:
-        if self._read(segment.first, HEADER.size) != header(segment.first):
-            raise BadFrame("it does not begin with its header")
-        return segment.frames
 
     def _read(self, position: int, size: int) -> bytes:
         assert self._open is not None
@@ -110,7 +102,7 @@ def _split(data: bytes, position: int, stop: int) -> list[Frame]:
     """The whole frames in `data` up to the first bad one, which is raised if none is before it."""
     found: list[Frame] = []
     start = position
-    while position - start + FRAME.size <= len(data):
+    while position - start + HEAD.size <= len(data):
         try:
             frame = decode_head(data, position - start, position, stop)
             if frame.end - start > len(data):

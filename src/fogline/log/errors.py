@@ -21,6 +21,7 @@ class LogDamaged(LogError):  # noqa: N818
         super().__init__(f"{file} is damaged at position {position}: {reason}", hint)
         self.file = file
         self.position = position
+        self.reason = reason
 
 
 class LogGone(LogError):  # noqa: N818

@@ -13,14 +13,19 @@ from dataclasses import dataclass, field
 Record = tuple[str, bytes]
 """A message: its topic and its payload."""
 
-FRAME = struct.Struct("<IIBqQqI")
-BODY = struct.Struct("<BqQqI")
-PREFIX = struct.Struct("<II")
+MARKER = b"\xf5FR\xfa"
+"""How a frame begins. No text in UTF-8 holds these bytes."""
+HEAD = struct.Struct("<4sIIIQQIBqQq")
+_GUARDED = struct.Struct("<IQQIBqQq")
+_SUMS = struct.Struct("<4sII")
 RECORD = struct.Struct("<IH")
 
+VERSION = 2
+CHECKED = 8
+"""Where what the checksum of a frame covers begins: behind it."""
 MAX_BODY = 32 << 20
 MAX_PAYLOAD = 16 << 20
-FRAME_BYTES = 1 << 20
+FRAME_BYTES = 64 << 10
 SAME_TOPIC = 0xFFFF
 LAST = 1
 
@@ -31,7 +36,7 @@ class BadFrame(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame in the log, from `position` to `end`; `data[body:]` starts with its body."""
+    """A frame in the log, from `position` to `end`; `data[at:]` starts with it."""
 
     position: int
     end: int
@@ -41,38 +46,61 @@ class Frame:
     source: int
     epoch: int
     count: int
+    number: int
+    """Of the first record, counted since the log began."""
     data: bytes = field(repr=False)
-    body: int = field(repr=False)
+    at: int = field(repr=False)
 
     def records(self) -> list[Record]:
         """The records in order. Raises `BadFrame` when the writer broke the format."""
-        start = self.body + BODY.size
-        return decode_records(self.data, start, self.body + self.size, self.count)
+        return decode_records(self.data, self.at + HEAD.size, self.at + self.size, self.count)
 
     @property
     def size(self) -> int:
-        """The length of the body."""
-        return self.end - self.position - PREFIX.size
+        """The length of the frame."""
+        return self.end - self.position
+
+    @property
+    def next_number(self) -> int:
+        """That of the first record behind this frame."""
+        return self.number + self.count
 
 
 def decode_head(data: bytes, at: int, position: int, limit: int) -> Frame:
-    """The frame whose head is at `data[at:]`; its CRC is not checked, its length is: it ends at or
-    before position `limit`."""
-    if at + FRAME.size > len(data):
+    """The frame whose head is at `data[at:]`; it ends at or before position `limit`. The checksum
+    of the head is checked, that of all is not."""
+    if at + HEAD.size > len(data):
         raise BadFrame("it ends within a frame")
-    length, crc, flags, arrival, source, epoch, count = FRAME.unpack_from(data, at)
-    end = position + PREFIX.size + length
-    if not BODY.size <= length <= MAX_BODY or end > limit:
+    head = HEAD.unpack_from(data, at)
+    marker, crc, head_crc, length, own, number, count, flags, arrival, source, epoch = head
+    if marker != MARKER or zlib.crc32(data[at + _SUMS.size : at + HEAD.size]) != head_crc:
+        raise BadFrame("the head of a frame is damaged")
+    end = position + HEAD.size + length
+    if own != position:
+        raise BadFrame("a frame is not where it was written")
+    if length > MAX_BODY or end > limit:
         raise BadFrame(f"a frame cannot have {length} bytes here")
-    body = at + PREFIX.size
-    return Frame(position, end, crc, bool(flags & LAST), arrival, source, epoch, count, data, body)
+    last = bool(flags & LAST)
+    return Frame(position, end, crc, last, arrival, source, epoch, count, number, data, at)
 
 
 def check(frame: Frame) -> None:
-    """Raises `BadFrame` when the body is not the one that was written."""
-    body = memoryview(frame.data)[frame.body : frame.body + frame.size]
-    if len(body) != frame.size or zlib.crc32(body) != frame.crc:
+    """Raises `BadFrame` when the frame is not the one that was written."""
+    start, stop = frame.at + CHECKED, frame.at + frame.size
+    if stop > len(frame.data) or zlib.crc32(memoryview(frame.data)[start:stop]) != frame.crc:
         raise BadFrame("the checksum is wrong")
+
+
+def find_head(data: bytes, base: int, limit: int) -> Frame | None:
+    """The first whole head in `data`, which begins at position `base`, that is where it was
+    written."""
+    at = data.find(MARKER)
+    while at >= 0:
+        try:
+            return decode_head(data, at, base + at, limit)
+        except BadFrame:
+            at = data.find(MARKER, at + 1)
+    return None
 
 
 def decode_records(data: bytes, start: int, end: int, count: int) -> list[Record]:
@@ -99,10 +127,28 @@ def decode_records(data: bytes, start: int, end: int, count: int) -> list[Record
     return records
 
 
-def encode(
-    parts: list[bytes], last: bool, arrival: int, source: int, epoch: int, count: int
-) -> tuple[bytes, bytes]:
-    """Prefix and body of a frame. `parts[0]` is a place holder, the rest are encoded records."""
-    parts[0] = BODY.pack(LAST if last else 0, arrival, source, epoch, count)
-    body = b"".join(parts)
-    return PREFIX.pack(len(body), zlib.crc32(body)), body
+@dataclass(frozen=True, slots=True)
+class FrameBody:
+    """What a frame holds, before it has a place in the log."""
+
+    last: bool
+    arrival: int
+    source: int
+    epoch: int
+    count: int
+    records: bytes
+    """The encoded records."""
+
+    @property
+    def size(self) -> int:
+        """The length of the frame."""
+        return HEAD.size + len(self.records)
+
+    def head(self, position: int, number: int) -> bytes:
+        """The head of the frame at this position, whose first record has this number."""
+        flags = LAST if self.last else 0
+        places = (len(self.records), position, number, self.count, flags)
+        guarded = _GUARDED.pack(*places, self.arrival, self.source, self.epoch)
+        head_crc = zlib.crc32(guarded)
+        crc = zlib.crc32(head_crc.to_bytes(4, "little") + guarded)
+        return _SUMS.pack(MARKER, zlib.crc32(self.records, crc), head_crc) + guarded

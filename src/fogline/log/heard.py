@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from fogline.state_files import sealed
+
 _FILE = "heard"
 _NOTE_SECONDS = 1.0
 
@@ -40,5 +42,5 @@ class Silence:
 
 def write_heard(folder: Path, position: int, quiet_ms: int) -> None:
     partial = folder / f".{_FILE}"
-    partial.write_text(f"{position} {quiet_ms}\n", encoding="ascii")
+    partial.write_text(sealed(f"{position} {quiet_ms}\n"), encoding="ascii")
     partial.replace(folder / _FILE)

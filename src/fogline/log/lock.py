@@ -40,7 +40,10 @@ class WriterLock:
 
 
 def is_written(folder: Path) -> bool:
-    """Whether another process has the log open for writing; takes no lock itself."""
+    """Whether the log is open for writing, here or elsewhere; takes no lock itself."""
+    with _guard:
+        if folder.resolve() in _held:
+            return True
     try:
         fd = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
     except OSError:

@@ -13,6 +13,8 @@ from fogline.log.errors import LogError
 
 _KEPT = frozenset((string.ascii_letters + string.digits + "_-").encode())
 _LONGEST = 200
+_CUT = "~"
+"""Behind it, in names that are too long, the topic's digest."""
 MAX_TOPIC = 0xFFFE
 """The longest topic in UTF-8 bytes."""
 
@@ -34,7 +36,7 @@ def folder_name(topic: str) -> str:
     name = "".join(chr(byte) if byte in _KEPT else f"%{byte:02X}" for byte in raw)
     if len(name) <= _LONGEST:
         return name
-    return f"{name[:_LONGEST]}~{hashlib.sha256(raw).hexdigest()[:16]}"
+    return f"{name[:_LONGEST]}{_CUT}{hashlib.sha256(raw).hexdigest()[:16]}"
 
 
 def named_topic(name: str) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from fogline.log.errors import LogError
 from fogline.log.frames import (
-    BODY,
     FRAME_BYTES,
+    HEAD,
     MAX_PAYLOAD,
     RECORD,
     SAME_TOPIC,
+    FrameBody,
     Record,
-    encode,
 )
 from fogline.log.names import topic_bytes
 
@@ -25,8 +25,8 @@ class Pending:
         self.epoch = epoch
         self.arrival = arrival
         self.count = 0
-        self._parts = [b""]
-        self._size = BODY.size
+        self._parts: list[bytes] = []
+        self._size = HEAD.size
         self._topic = ""
 
     def fill(self, records: Iterable[Record]) -> Record | None:
@@ -53,6 +53,6 @@ class Pending:
         self.count += (len(parts) - start) // 3
         return left
 
-    def encode(self, last: bool) -> tuple[bytes, bytes]:
-        """Prefix and body of the frame."""
-        return encode(self._parts, last, self.arrival, self.source, self.epoch, self.count)
+    def body(self, last: bool) -> FrameBody:
+        records = b"".join(self._parts)
+        return FrameBody(last, self.arrival, self.source, self.epoch, self.count, records)

@@ -74,10 +74,7 @@ def get_position(folder: Path, reader: str) -> int | None:
 
 
 def lowest_position(folder: Path) -> int | None:
-    """What the slowest reader needs, nothing when there is no reader.
-
-    Raises `LogDamaged` for a file that holds no position: whoever wrote it may need anything.
-    """
+    """What the slowest reader needs, nothing when there is no reader."""
     return min((_load(path) for path in _files(folder)), default=None)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from itertools import zip_longest
 from pathlib import Path
 
-from fogline.log import sources
+from fogline.log import gaps, sources
 from fogline.log.committed import Committed
 from fogline.log.cursor import Cursor
+from fogline.log.damage import Damage, end_of_known, settle
 from fogline.log.errors import LogDamaged, LogGone
 from fogline.log.frames import BadFrame, Frame, Record
-from fogline.log.segments import Segment, first_arrival, heads, list_segments
+from fogline.log.segments import first_arrival, heads, list_segments
 
 _SHORTEST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.02
@@ -22,16 +24,22 @@ class LogReader:
     """A log as readers see it; a log that does not exist yet is one without records.
 
     Positions to read from are those that reads, `first` and `position_at` return. What is good is
-    returned before damage behind it is raised. With `skip_damage`, reading goes on at the segment
-    behind the damage instead, and `skipped` counts the bytes left out. For one thread at a time.
+    returned before damage behind it is raised. With `skip_damage`, damage is noted, and unless it
+    is repaired reading goes on at the next frame. For one thread at a time.
     """
 
     def __init__(self, folder: Path, skip_damage: bool = False) -> None:
         self.skipped = 0
+        """Bytes left out because of damage."""
+        self.lost = 0
+        """Records left out because of damage, as far as their number is known."""
         self._folder = folder
         self._skip_damage = skip_damage
         self._committed = Committed(folder)
         self._cursor = Cursor(folder)
+        self._next = (0, gaps.UNKNOWN)
+        """A position, and the number of the record there."""
+        self._repaired: set[int] = set()
 
     def first(self) -> int:
         """The first position that is still there."""
@@ -66,6 +74,22 @@ class LogReader:
         frames, position = self._frames(position, max_bytes)
         return frames, frames[-1].end if frames else position
 
+    def pass_damage(self, damage: LogDamaged) -> int:
+        """Where to go on after damage that was raised: there, if it is repaired now, or behind."""
+        position, known = damage.position, self._next
+        if (end := end_of_known(self._folder, position)) is not None:
+            return end
+        expected = known[1] if known[0] == position else gaps.UNKNOWN
+        gap = gaps.measure(self._folder, position, self._committed.end(), expected)
+        found = Damage(position, gap.end, gap.records, damage.reason)
+        if settle(self._folder, found, position in self._repaired):
+            self._repaired.add(position)
+            return position
+        self.skipped += gap.end - position
+        self.lost += max(gap.records, 0)
+        self._next = (gap.end, gap.number)
+        return gap.end
+
     def wait(self, position: int, timeout: float) -> bool:
         """Whether there is something to read at `position`, after at most `timeout` seconds."""
         deadline = time.monotonic() + timeout
@@ -80,7 +104,7 @@ class LogReader:
 
     def last_epoch(self, source: int) -> int:
         """The epoch in the last committed frame of a source, −1 when there is none."""
-        found = sources.load_until(self._folder, self.committed(), self._skip_damage)
+        found = sources.load_until(self._folder, self.committed())
         return found.epochs.get(source, -1)
 
     def position_at(self, arrival: int) -> int:
@@ -96,9 +120,10 @@ class LogReader:
             if later is not None and later < arrival:
                 continue
             stop = following.first if following else committed
-            for frame in self._heads(segment, stop):
-                if frame.arrival >= arrival:
-                    return frame.position
+            with contextlib.suppress(FileNotFoundError):
+                for frame in heads(segment, segment.frames, stop):
+                    if frame.arrival >= arrival:
+                        return frame.position
         return committed
 
     def close(self) -> None:
@@ -117,13 +142,14 @@ class LogReader:
         while position < (committed := self.committed()):
             try:
                 position, stop = self._cursor.enter(position, committed)
-                return self._cursor.frames(position, stop, max_bytes), position
+                frames = self._cursor.frames(position, stop, max_bytes)
+                self._next = (frames[-1].end, frames[-1].next_number)
+                return frames, position
             except BadFrame as reason:
                 position = self._skip(position, reason)
             except LogGone as gone:
                 if not self._skip_damage:
                     raise
-                self.skipped += gone.first - position
                 position = gone.first
         return [], position
 
@@ -136,28 +162,13 @@ class LogReader:
             except BadFrame as reason:
                 if records:
                     return records, frame.position
+                self._next = (frame.position, frame.number)
                 return [], self._skip(frame.position, reason)
         return records, frames[-1].end
 
     def _skip(self, position: int, reason: BadFrame) -> int:
-        """Where to go on behind damage; raises it unless it is to be skipped."""
+        """Where to go on after damage; raises it unless it is to be skipped."""
+        damage = self._cursor.damage(position, reason)
         if not self._skip_damage:
-            raise self._cursor.damage(position, reason) from reason
-        behind = self._cursor.behind(position, self.committed())
-        self.skipped += behind - position
-        return behind
-
-    def _heads(self, segment: Segment, stop: int) -> list[Frame]:
-        """The frames of a segment; none when retention has removed it."""
-        found = []
-        at = segment.frames
-        try:
-            for frame in heads(segment, at, stop):
-                found.append(frame)
-                at = frame.end
-        except BadFrame as reason:
-            if not self._skip_damage:
-                raise LogDamaged(segment.path, at, str(reason)) from reason
-        except FileNotFoundError:
-            return []
-        return found
+            raise damage from reason
+        return self.pass_damage(damage)

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fogline.log import sources
+from fogline.log import removed, sources
 from fogline.log.committed import Committed
+from fogline.log.damage import forget_old
 from fogline.log.positions import lowest_position
 from fogline.log.segments import Segment, first_arrival, list_segments
 
@@ -57,9 +58,14 @@ def enforce(folder: Path, limits: Limits, now: int) -> int:
     needed = min(_needed(folder, committed), sources.load(folder).position)
     stretches = _stretches(segments, committed)
     count = removable(stretches, needed, limits, now)
+    if count:
+        removed.store(folder, segments[count], committed)
     for segment in segments[:count]:
         segment.path.unlink(missing_ok=True)
-    return stretches[count].first - stretches[0].first if count else 0
+    if not count:
+        return 0
+    forget_old(folder, stretches[count].first)
+    return stretches[count].first - stretches[0].first
 
 
 def _needed(folder: Path, committed: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 from bisect import bisect_right
@@ -9,15 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fogline.log.errors import LogDamaged
-from fogline.log.frames import FRAME, PREFIX, BadFrame, Frame, check, decode_head
+from fogline.log.errors import LogError
+from fogline.log.frames import HEAD, VERSION, BadFrame, Frame, check, decode_head, find_head
 
 HEADER = struct.Struct("<6sHQ")
 _MAGIC = b"FOGLOG"
-_VERSION = 1
+_OLD = 1
 _DIGITS = 20
 _TOO_HIGH = "0922"
 _WINDOW = 16 << 10
+_SCAN = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -35,23 +37,60 @@ class Segment:
     def size(self) -> int:
         return self.path.stat().st_size
 
+    def end(self) -> int:
+        """The position behind the last byte of the file."""
+        return self.first + self.size()
+
 
 def header(first: int) -> bytes:
-    return HEADER.pack(_MAGIC, _VERSION, first)
+    return HEADER.pack(_MAGIC, VERSION, first)
 
 
 def segment(folder: Path, first: int) -> Segment:
     return Segment(first, folder / f"{first:0{_DIGITS}}.seg")
 
 
+# ── which there are ──────────────────────────────────────────────────────────────────────────────
+
+
 def list_segments(folder: Path) -> list[Segment]:
-    """All segments in order; none where there is no folder yet. Other files are left alone."""
+    """All segments in order; none where there is no folder yet. Other files are left alone, and so
+    are stray copies of segments."""
+    return _sorted_out(folder)[0]
+
+
+def list_strays(folder: Path) -> list[Segment]:
+    """Copies of segments under another name, within what another segment holds."""
+    return _sorted_out(folder)[1]
+
+
+def _sorted_out(folder: Path) -> tuple[list[Segment], list[Segment]]:
     try:
         names = os.listdir(folder)
     except FileNotFoundError:
-        return []
+        return [], []
     stems = (name[:-4] for name in names if name.endswith(".seg"))
-    return sorted(segment(folder, int(stem)) for stem in stems if _is_number(stem))
+    kept: list[Segment] = []
+    strays: list[Segment] = []
+    end = 0
+    for item in sorted(segment(folder, int(stem)) for stem in stems if _is_number(stem)):
+        try:
+            if item.first < end and _is_foreign(item):
+                strays.append(item)
+                continue
+            end = item.end()
+        except FileNotFoundError:
+            continue
+        kept.append(item)
+    return kept, strays
+
+
+def _is_foreign(segment: Segment) -> bool:
+    """Whether neither the header nor any of the first heads belong to a segment of that name."""
+    with segment.path.open("rb") as file:
+        fd = file.fileno()
+        stop = min(segment.end(), segment.frames + _SCAN)
+        return not (has_header(fd, segment) or scan(fd, segment, segment.frames, stop))
 
 
 def _is_number(stem: str) -> bool:
@@ -63,28 +102,48 @@ def locate(segments: list[Segment], position: int) -> int:
     return bisect_right(segments, position, key=lambda item: item.first) - 1
 
 
-def has_header(segment: Segment) -> bool:
-    with segment.path.open("rb") as file:
-        return file.read(HEADER.size) == header(segment.first)
+def has_header(fd: int, segment: Segment) -> bool:
+    return os.pread(fd, HEADER.size, 0) == header(segment.first)
 
 
-def check_header(segment: Segment) -> None:
-    if not has_header(segment):
-        hint = "move the file away to go on without what it holds"
-        raise LogDamaged(segment.path, segment.first, "it does not begin with its header", hint)
+def require_current(folder: Path) -> None:
+    """Raises `LogError` when the log was written by a version whose frames had no numbers."""
+    for item in list_segments(folder)[:1]:
+        with contextlib.suppress(FileNotFoundError), item.path.open("rb") as file:
+            if file.read(HEADER.size) == HEADER.pack(_MAGIC, _OLD, item.first):
+                text = f"{folder} is a log of format {_OLD}, and only format {VERSION} can be read"
+                raise LogError(text, "let the earlier version finish with it, or move it away")
+
+
+# ── which frames they hold ───────────────────────────────────────────────────────────────────────
+
+
+def scan(fd: int, segment: Segment, start: int, stop: int) -> Frame | None:
+    """The first frame at or behind `start` with a whole head; its body may be damaged."""
+    while start < stop:
+        data = os.pread(fd, min(_SCAN, stop - start), start - segment.first)
+        found = find_head(data, start, stop)
+        if found is not None or len(data) < HEAD.size:
+            return found
+        start += len(data) - HEAD.size + 1
+    return None
 
 
 def heads(segment: Segment, start: int, stop: int) -> Iterator[Frame]:
-    """The frames from `start` to `stop`, without their bodies and without checking these.
-
-    Raises `BadFrame` where a head cannot be one or reaches behind `stop`.
-    """
+    """The frames from `start` to `stop` by their heads, without their bodies and without checking
+    these. Damaged heads are passed over."""
     with segment.path.open("rb", buffering=0) as file:
+        fd = file.fileno()
         data, base = b"", start
         while start < stop:
-            if start + FRAME.size > base + len(data):
-                data, base = os.pread(file.fileno(), _WINDOW, start - segment.first), start
-            frame = decode_head(data, start - base, start, stop)
+            if start + HEAD.size > base + len(data):
+                data, base = os.pread(fd, _WINDOW, start - segment.first), start
+            try:
+                frame: Frame | None = decode_head(data, start - base, start, stop)
+            except BadFrame:
+                frame = scan(fd, segment, start, stop)
+            if frame is None:
+                return
             yield frame
             start = frame.end
 
@@ -92,17 +151,21 @@ def heads(segment: Segment, start: int, stop: int) -> Iterator[Frame]:
 def checked_frames(segment: Segment, start: int) -> Iterator[Frame]:
     """The frames from `start` to the end of the file; raises `BadFrame` at the first bad one."""
     with segment.path.open("rb", buffering=0) as file:
-        for head in heads(segment, start, segment.first + segment.size()):
-            size = PREFIX.size + head.size
-            data = os.pread(file.fileno(), size, head.position - segment.first)
-            frame = decode_head(data, 0, head.position, head.end)
+        fd, stop = file.fileno(), segment.end()
+        while start < stop:
+            data = os.pread(fd, _WINDOW, start - segment.first)
+            frame = decode_head(data, 0, start, stop)
+            if frame.size > len(data):
+                data = os.pread(fd, frame.size, start - segment.first)
+                frame = decode_head(data, 0, start, stop)
             check(frame)
             yield frame
+            start = frame.end
 
 
 def first_arrival(segment: Segment, committed: int) -> int | None:
     """When the first frame of a segment arrived; nothing when there is none that can be read."""
     try:
         return next((frame.arrival for frame in heads(segment, segment.frames, committed)), None)
-    except (BadFrame, FileNotFoundError):
+    except FileNotFoundError:
         return None

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fogline.log.errors import LogDamaged
-from fogline.log.frames import BadFrame
 from fogline.log.segments import Segment, heads, list_segments, locate
 from fogline.state_files import StateDamaged, checked, has_checksum, set_aside, write_state
 
@@ -50,7 +48,7 @@ def store(folder: Path, position: int, epochs: dict[int, int]) -> None:
     write_state(folder / NAME, "\n".join(lines))
 
 
-def load_until(folder: Path, committed: int, skip_damage: bool) -> Sources:
+def load_until(folder: Path, committed: int) -> Sources:
     """The sources of everything committed: what the file says, and the frames behind that."""
     sources = load(folder)
     if sources.position > committed:
@@ -59,20 +57,14 @@ def load_until(folder: Path, committed: int, skip_damage: bool) -> Sources:
     try:
         for index in range(max(locate(segments, sources.position), 0), len(segments)):
             stop = segments[index + 1].first if index + 1 < len(segments) else committed
-            _follow(segments[index], sources, min(stop, committed), skip_damage)
+            _follow(segments[index], sources, min(stop, committed))
     except FileNotFoundError:
         # Retention was faster; by now the file knows about what it removed.
-        return load_until(folder, committed, skip_damage)
+        return load_until(folder, committed)
     return Sources(committed, sources.epochs)
 
 
-def _follow(segment: Segment, sources: Sources, stop: int, skip_damage: bool) -> None:
-    at = max(segment.frames, sources.position)
-    try:
-        for frame in heads(segment, at, stop):
-            if frame.source:
-                sources.epochs[frame.source] = frame.epoch
-            at = frame.end
-    except BadFrame as error:
-        if not skip_damage:
-            raise LogDamaged(segment.path, at, str(error)) from error
+def _follow(segment: Segment, sources: Sources, stop: int) -> None:
+    for frame in heads(segment, max(segment.frames, sources.position), stop):
+        if frame.source:
+            sources.epochs[frame.source] = frame.epoch

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fogline.log import disk, repair
+from fogline.log.committed import End
 from fogline.log.errors import LogFull
+from fogline.log.frames import FrameBody
 from fogline.log.segments import HEADER, Segment, header, list_segments, segment
 
 
 class Tail:
-    """Writes frames at `end`. Raises `OSError`, or `LogFull` where space would get scarce.
+    """Writes frames at `end`; `number` is that of the next record. Raises `OSError`, or `LogFull`
+    where space would get scarce.
 
     `on_roll` is called when a segment is complete and on disk, before the next one is begun.
     """
@@ -20,12 +23,13 @@ class Tail:
     def __init__(
         self,
         folder: Path,
-        end: int,
+        end: End,
         segment_bytes: int,
         min_free_bytes: int,
         on_roll: Callable[[], None],
     ) -> None:
-        self.end = end
+        self.end = end.position
+        self.number = end.number
         self._folder = folder
         self._segment_bytes = segment_bytes
         self._min_free_bytes = min_free_bytes
@@ -34,13 +38,14 @@ class Tail:
         self._fd = -1
         self._new = False
 
-    def write(self, prefix: bytes, body: bytes) -> None:
+    def write(self, body: FrameBody) -> None:
         """Adds a frame, in a new segment when it finds no room in this one."""
-        size = len(prefix) + len(body)
-        self._require_space(size)
-        first = self._segment_for(size)
-        _write_all(self._fd, prefix, body, self.end - first)
-        self.end += size
+        self._require_space(body.size)
+        first = self._segment_for(body.size)
+        head = body.head(self.end, self.number)
+        _write_all(self._fd, head, body.records, self.end - first)
+        self.end += body.size
+        self.number += body.count
 
     def sync(self) -> None:
         """Everything written is on disk, also the name of a new segment."""
@@ -49,11 +54,11 @@ class Tail:
             disk.sync(self._folder)
             self._new = False
 
-    def cut(self, end: int) -> None:
+    def cut(self, end: End) -> None:
         """Takes back everything behind `end`, however much of it was written."""
         self.close()
-        repair.cut(self._folder, end)
-        self.end = end
+        repair.cut(self._folder, end.position)
+        self.end, self.number = end.position, end.number
 
     def close(self) -> None:
         if self._segment is not None:
@@ -81,16 +86,22 @@ class Tail:
         return self.end == now.frames or self.end + size - now.first <= self._segment_bytes
 
     def _reopen(self) -> Segment | None:
+        """The last segment, unless its end is missing: frames must not go on before that."""
         existing = list_segments(self._folder)
         if existing:
-            self._fd = os.open(existing[-1].path, os.O_WRONLY | os.O_CLOEXEC)
-            self._segment = existing[-1]
+            last = existing[-1]
+            fd = os.open(last.path, os.O_RDWR | os.O_CLOEXEC)
+            if os.fstat(fd).st_size == self.end - last.first:
+                self._fd, self._segment = fd, last
+            else:
+                os.close(fd)
         return self._segment
 
     def _roll(self) -> Segment:
         if self._segment is not None:
             self.sync()
             self.close()
+        if self.end:
             self._on_roll()
         new = segment(self._folder, self.end)
         self._fd = os.open(new.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)

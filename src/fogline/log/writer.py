@@ -9,13 +9,16 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
-from fogline.log import committed, disk, repair, sources
+from fogline.log import committed, damage, disk, repair, sources
+from fogline.log.committed import End
 from fogline.log.errors import LogError, write_failed
 from fogline.log.frames import Record
 from fogline.log.lock import WriterLock
 from fogline.log.names import folder_name, topic_bytes
 from fogline.log.pending import Pending
+from fogline.log.segments import require_current
 from fogline.log.tail import Tail
+from fogline.state_files import set_aside
 
 SEGMENT_BYTES = 64 << 20
 MIN_FREE_BYTES = 64 << 20
@@ -45,7 +48,7 @@ class LogWriter:
         self._folder = folder
         self._clock = clock
         self._pending: Pending | None = None
-        self._end = 0
+        self._end = End(0, 0)
         self._epochs: dict[int, int] = {}
         self._new_epochs: dict[int, int] = {}
         self._committed_fd = -1
@@ -77,7 +80,12 @@ class LogWriter:
     @property
     def position(self) -> int:
         """The end of the last commit."""
-        return self._end
+        return self._end.position
+
+    @property
+    def number(self) -> int:
+        """How many records were ever committed."""
+        return self._end.number
 
     def last_epoch(self, source: int) -> int:
         """The epoch in the last committed frame of a source, −1 when there is none."""
@@ -92,7 +100,7 @@ class LogWriter:
     ) -> None:
         """Adds records, each a topic and a payload, to the commit that is being made.
 
-        Nothing of it can be read before `commit`; about a megabyte is held in memory at most.
+        Nothing of it can be read before `commit`; one frame is held in memory at most.
         """
         with self._all_or_nothing():
             rest = iter(records)
@@ -105,15 +113,16 @@ class LogWriter:
     def commit(self) -> int:
         """Everything appended is on disk and visible to readers; returns the log's end."""
         if self._pending is None:
-            return self._end
+            return self._end.position
         with self._all_or_nothing():
             self._write(self._pending, last=True)
             self._tail.sync()
-            committed.store(self._committed_fd, self._tail.end)
-        self._end = self._tail.end
+            end = End(self._tail.end, self._tail.number)
+            committed.store(self._committed_fd, end)
+        self._end = end
         self._epochs.update(self._new_epochs)
         self._forget_pending()
-        return self._end
+        return self._end.position
 
     def rollback(self) -> None:
         """Takes back everything since the last commit."""
@@ -150,7 +159,8 @@ class LogWriter:
         fd = self._committed_fd = committed.create(self._folder)
         with _closing_on_error(lambda: os.close(fd)):
             self._end = self._repair()
-            self._epochs = sources.load_until(self._folder, self._end, skip_damage=True).epochs
+            end = self._end.position
+            self._epochs = sources.load_until(self._folder, end).epochs
 
     def _claim(self, topic: bytes) -> None:
         """The file `topic` says which topic this is; another one in it means a wrong folder, unless
@@ -158,20 +168,28 @@ class LogWriter:
         path = self._folder / "topic"
         own = self._folder.name == folder_name(topic.decode())
         said = path.read_bytes() if path.exists() else b""
-        if not said or (own and said != topic):
+        if said and own and said != topic:
+            set_aside(path)
+            said = b""
+        if not said:
             disk.replace(path, topic.decode())
             disk.sync(self._folder.parent)
         elif said != topic:
             raise LogError(f"{self._folder} is the log of another topic", f"see {path}")
 
-    def _repair(self) -> int:
+    def _repair(self) -> End:
         claimed = committed.load(self._committed_fd)
+        if claimed is None:
+            require_current(self._folder)
         end = repair.find_end(self._folder, claimed)
-        repair.cut(self._folder, end)
-        repair.sync_from(self._folder, min(claimed or 0, end))
+        repair.cut(self._folder, end.position)
+        known = claimed.position if claimed else 0
+        repair.sync_from(self._folder, min(known, end.position))
         os.ftruncate(self._committed_fd, committed.SIZE)
         committed.store(self._committed_fd, end)
         os.fsync(self._committed_fd)
+        if claimed is None and end.position:
+            damage.note_committed(self._folder, end.position)
         return end
 
     @contextmanager
@@ -209,7 +227,7 @@ class LogWriter:
 
     def _write(self, pending: Pending, last: bool) -> None:
         self._written = True
-        self._tail.write(*pending.encode(last))
+        self._tail.write(pending.body(last))
         if pending.source:
             self._new_epochs[pending.source] = pending.epoch
 
@@ -221,7 +239,7 @@ class LogWriter:
     def _settle_segment(self) -> None:
         """What `committed` and `sources` say lags by one segment at most."""
         os.fdatasync(self._committed_fd)
-        sources.store(self._folder, self._end, self._epochs)
+        sources.store(self._folder, self._end.position, self._epochs)
 
 
 @contextmanager

@@ -18,12 +18,17 @@ public final class StateFile {
 
     /** The lines before the checksum. Throws {@link IOException} when it is wrong or missing. */
     public static List<String> lines(Path file) throws IOException {
+        return text(file).lines().toList();
+    }
+
+    /** What is before the checksum. Throws {@link IOException} when it is wrong or missing. */
+    public static String text(Path file) throws IOException {
         String text = new String(Files.readAllBytes(file), StandardCharsets.UTF_8);
         int end = Math.max(text.lastIndexOf(MARK), 0);
         if (!sealed(text.substring(0, end)).equals(text)) {
             throw new IOException(file + " is damaged: its checksum is wrong");
         }
-        return text.substring(0, end).lines().toList();
+        return text.substring(0, end);
     }
 
     /** A text that ends with a line feed, with its checksum behind it. */

@@ -7,7 +7,9 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 
 /**
  * Reads the records between two positions of a log. Whole frames are read ahead into one array and
@@ -25,13 +27,15 @@ public final class FrameReader implements AutoCloseable {
     private int index;
     private FileChannel channel;
     private long segmentEnd;
+    /** The number of the record that follows, -1 when it is not known. */
+    private long number = Format.UNKNOWN;
     private byte[] bytes = {};
     /** The position of {@code bytes[0]}; {@code bytes[0, filled)} is read. */
     private long base;
     private int filled;
     private long position;
     private long end;
-    private int body;
+    private int head;
     private int at;
     private int bodyEnd;
     private int recordsLeft;
@@ -40,13 +44,19 @@ public final class FrameReader implements AutoCloseable {
     private int topicFrom;
     private int topicTo;
     private long skipped;
+    private long lost;
+    /** Where damage was repaired while it was read. */
+    private final Set<Long> repaired = new HashSet<>();
 
     /** Both positions are starts or ends of frames or segments, and {@code to} is committed. */
     public FrameReader(Path folder, long from, long to) throws IOException {
         this(folder, from, to, false);
     }
 
-    /** With {@code skipDamage}, reading goes on at the segment behind damage, see {@link #skipped}. */
+    /**
+     * With {@code skipDamage}, damage is noted, and unless it is repaired reading goes on at the next frame:
+     * see {@link #skipped} and {@link #lost}.
+     */
     public FrameReader(Path folder, long from, long to, boolean skipDamage) throws IOException {
         this.folder = folder;
         this.skipDamage = skipDamage;
@@ -74,21 +84,20 @@ public final class FrameReader implements AutoCloseable {
     }
 
     /** Finds the segment of the first frame; none is open yet. */
-    private void start() throws LogGone {
+    private void start() throws IOException {
         index = Segments.locate(segments, end);
-        if (index < 0 && end < stop) {
-            startBehind();
+        if (index < 0 && end < stop && end < Removed.load(folder).position()) {
+            passRemoved(segments.isEmpty() ? stop : segments.get(0).first());
         }
     }
 
-    private void startBehind() throws LogGone {
-        long first = segments.isEmpty() ? stop : segments.get(0).first();
+    private void passRemoved(long first) throws LogGone {
         if (!skipDamage) {
             throw new LogGone(folder, end, first);
         }
-        skipped += first - end;
         end = first;
-        index = 0;
+        index = Segments.locate(segments, end);
+        number = Format.UNKNOWN;
     }
 
     /** Moves to the next record, in this frame or a later one; false at the end. */
@@ -107,9 +116,10 @@ public final class FrameReader implements AutoCloseable {
         at = bodyEnd;
         while (end < stop) {
             try {
-                enter();
-                load();
-                return true;
+                if (enter()) {
+                    load();
+                    return true;
+                }
             } catch (BadFrame e) {
                 skip(end, e.getMessage());
             }
@@ -154,15 +164,18 @@ public final class FrameReader implements AutoCloseable {
         return false;
     }
 
-    /** Opens the segment that the next frame is in, and steps over its header. */
-    private void enter() throws IOException, BadFrame {
+    /** Opens the segment that the next frame is in, and steps over its header; false if it was removed. */
+    private boolean enter() throws IOException, BadFrame {
         while (channel != null && end >= segmentEnd && index + 1 < segments.size()) {
             leave();
             index++;
         }
+        if (index < 0) {
+            throw new BadFrame("its segment is missing");
+        }
         Segment segment = segments.get(index);
-        if (channel == null) {
-            open(segment);
+        if (channel == null && !open(segment)) {
+            return false;
         }
         if (end == segment.first()) {
             ensure(Format.HEADER);
@@ -172,17 +185,23 @@ public final class FrameReader implements AutoCloseable {
             }
             end += Format.HEADER;
         }
+        return true;
     }
 
-    private void open(Segment segment) throws IOException {
+    private boolean open(Segment segment) throws IOException, BadFrame {
         try {
             channel = FileChannel.open(segment.path(), StandardOpenOption.READ);
         } catch (NoSuchFileException e) {
-            throw new LogGone(folder, end, Segments.first(folder, stop));
+            if (end >= Removed.load(folder).position()) {
+                throw new BadFrame("its segment is missing");
+            }
+            passRemoved(Math.min(Segments.first(folder, stop), stop));
+            return false;
         }
         segmentEnd = Segments.end(segments, index, stop);
         base = end;
         filled = 0;
+        return true;
     }
 
     private void leave() throws IOException {
@@ -192,28 +211,22 @@ public final class FrameReader implements AutoCloseable {
 
     /** Reads and checks the frame at {@code end} and makes it the current one. */
     private void load() throws IOException, BadFrame {
-        ensure(Format.FRAME);
-        int length = Format.length(bytes, (int) (end - base), segmentEnd - end);
-        ensure(Format.PREFIX + length);
-        int start = (int) (end - base);
-        body = start + Format.PREFIX;
-        if (Format.crc(bytes, body, length) != Format.i32(bytes, start + 4)) {
-            throw new BadFrame("the checksum is wrong");
-        }
-        position = end;
-        end = position + Format.PREFIX + length;
-        bodyEnd = body + length;
-        at = body + Format.BODY;
-        topicFrom = 0;
-        topicTo = 0;
-        setCount(Format.i32(bytes, body + 25));
-    }
-
-    private void setCount(int count) throws BadFrame {
+        ensure(Format.HEAD);
+        int size = Format.size(bytes, (int) (end - base), end, segmentEnd - end);
+        ensure(size);
+        head = (int) (end - base);
+        Format.check(bytes, head, size);
+        int count = Format.count(bytes, head);
         if (count < 0) {
-            end = position;
             throw new BadFrame("a frame cannot have that many records");
         }
+        position = end;
+        end = position + size;
+        number = Format.number(bytes, head) + count;
+        bodyEnd = head + size;
+        at = head + Format.HEAD;
+        topicFrom = 0;
+        topicTo = 0;
         recordsLeft = count;
     }
 
@@ -249,17 +262,39 @@ public final class FrameReader implements AutoCloseable {
         base = end;
     }
 
-    /** Goes on behind the segment that is damaged at {@code bad}, or raises that. */
+    /** Goes on behind the damage at {@code bad}, or there if it is repaired, or raises it. */
     private void skip(long bad, String reason) throws IOException {
         if (!skipDamage) {
-            throw new LogDamaged(segments.get(index).path(), bad, reason);
+            Path file = index < 0 ? folder : segments.get(index).path();
+            throw new LogDamaged(file, bad, reason);
         }
         recordsLeft = 0;
         at = bodyEnd;
-        skipped += segmentEnd - bad;
-        end = segmentEnd;
+        end = behind(bad, reason);
+        close();
+        index = Segments.locate(segments, end);
         base = end;
         filled = 0;
+    }
+
+    private long behind(long bad, String reason) throws IOException {
+        DamageNotes notes = new DamageNotes(folder);
+        long known = notes.endOfKnown(bad);
+        if (known >= 0) {
+            number = Format.UNKNOWN;
+            return known;
+        }
+        Gap gap;
+        try (Committed committed = new Committed(folder)) {
+            gap = Gap.measure(folder, bad, committed.end(), bad == end ? number : Format.UNKNOWN);
+        }
+        if (notes.settle(gap, reason, !repaired.add(bad))) {
+            return bad;
+        }
+        skipped += gap.end() - bad;
+        lost += Math.max(gap.records(), 0);
+        number = gap.number();
+        return gap.end();
     }
 
     /** The array that holds the current record; {@code bytes()[to()]} is a newline. */
@@ -295,25 +330,30 @@ public final class FrameReader implements AutoCloseable {
 
     /** Whether the current frame is the last one of its commit. */
     public boolean last() {
-        return (bytes[body] & Format.LAST) != 0;
+        return (bytes[head + Format.FLAGS] & Format.LAST) != 0;
     }
 
     /** When the current frame arrived, in microseconds since the epoch. */
     public long arrival() {
-        return Format.i64(bytes, body + 1);
+        return Format.i64(bytes, head + Format.FLAGS + Format.ARRIVAL);
     }
 
     public long source() {
-        return Format.i64(bytes, body + 9);
+        return Format.i64(bytes, head + Format.FLAGS + Format.SOURCE);
     }
 
     public long epoch() {
-        return Format.i64(bytes, body + 17);
+        return Format.i64(bytes, head + Format.FLAGS + Format.EPOCH);
     }
 
     /** How many bytes were left out because of damage. */
     public long skipped() {
         return skipped;
+    }
+
+    /** How many records were left out because of damage, as far as their number is known. */
+    public long lost() {
+        return lost;
     }
 
     @Override

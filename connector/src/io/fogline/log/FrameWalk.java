@@ -6,9 +6,13 @@ import java.nio.channels.FileChannel;
 import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
 
-/** Walks over the frames of one segment by their heads; bodies are read only to be checked. */
+/**
+ * Walks over the frames of one segment by their heads; bodies are read only to be checked. Damaged heads
+ * are passed over.
+ */
 final class FrameWalk implements AutoCloseable {
     private static final int WINDOW = 16 << 10;
+    private static final int SCAN = 1 << 20;
 
     private final Segment segment;
     private final FileChannel channel;
@@ -17,7 +21,7 @@ final class FrameWalk implements AutoCloseable {
     private long base;
     private int filled;
     private int head;
-    private int length;
+    private int size;
     private long position;
     private long end;
 
@@ -31,36 +35,98 @@ final class FrameWalk implements AutoCloseable {
         base = start;
     }
 
-    /** Moves to the next frame, unless the last one ended at or behind the stop. */
-    boolean next() throws IOException, BadFrame {
+    /** Whether neither the header nor any of the first heads belong to a segment of that name. */
+    static boolean isForeign(Segment segment) throws IOException {
+        long stop = Math.min(segment.end(), segment.frames() + SCAN);
+        try (FrameWalk walk = new FrameWalk(segment, segment.frames(), stop)) {
+            return !segment.hasHeader() && !walk.scan(segment.frames());
+        }
+    }
+
+    /** Moves to the next frame with a whole head, unless the last one ended at or behind the stop. */
+    boolean next() throws IOException {
         if (end >= stop) {
             return false;
         }
-        ensure(end, Format.FRAME);
-        length = Format.length(window, (int) (end - base), stop - end);
-        head = (int) (end - base);
-        position = end;
-        end = position + Format.PREFIX + length;
+        try {
+            move();
+        } catch (BadFrame e) {
+            if (!scan(end)) {
+                end = stop;
+                return false;
+            }
+        }
         return true;
     }
 
-    /** Moves to the next frame as {@link #next} does and reads its body, too. */
+    private void move() throws IOException, BadFrame {
+        ensure(end, Format.HEAD);
+        size = Format.size(window, (int) (end - base), end, stop - end);
+        head = (int) (end - base);
+        position = end;
+        end = position + size;
+    }
+
+    /** Moves to the next frame and checks all of it; after {@link BadFrame} it is where it was. */
     boolean nextChecked() throws IOException, BadFrame {
-        long start = end;
-        if (!next()) {
+        if (end >= stop) {
             return false;
         }
+        long start = end;
         try {
-            ensure(position, Format.PREFIX + length);
+            move();
+            ensure(position, size);
             head = (int) (position - base);
-            if (Format.crc(window, head + Format.PREFIX, length) != Format.i32(window, head + 4)) {
-                throw new BadFrame("the checksum is wrong");
-            }
+            Format.check(window, head, size);
         } catch (BadFrame e) {
             end = start;
             throw e;
         }
         return true;
+    }
+
+    /** Moves to the first frame at or behind {@code from} with a whole head; its body may be damaged. */
+    boolean scan(long from) throws IOException {
+        byte[] bytes = new byte[(int) Math.max(Format.HEAD, Math.min(SCAN, stop - from))];
+        for (long start = from; start < stop; ) {
+            int read = read(bytes, (int) Math.min(bytes.length, stop - start), start);
+            for (int at = 0; at + Format.HEAD <= read; at++) {
+                if (bytes[at] == (byte) Format.MARKER && isHead(bytes, at, start + at)) {
+                    window = bytes;
+                    base = start;
+                    filled = read;
+                    head = at;
+                    position = start + at;
+                    end = position + size;
+                    return true;
+                }
+            }
+            if (read < Format.HEAD) {
+                return false;
+            }
+            start += read - Format.HEAD + 1;
+        }
+        return false;
+    }
+
+    private boolean isHead(byte[] bytes, int at, long place) {
+        try {
+            size = Format.size(bytes, at, place, stop - place);
+            return true;
+        } catch (BadFrame e) {
+            return false;
+        }
+    }
+
+    /** As many bytes as there are from position {@code from} on. */
+    private int read(byte[] into, int wanted, long from) throws IOException {
+        ByteBuffer target = ByteBuffer.wrap(into, 0, wanted);
+        while (target.hasRemaining()) {
+            if (channel.read(target, from + target.position() - segment.first()) < 0) {
+                break;
+            }
+        }
+        return target.position();
     }
 
     /** The bytes {@code [from, from + size)} are in the window. */
@@ -72,14 +138,9 @@ final class FrameWalk implements AutoCloseable {
             window = Arrays.copyOf(window, size);
         }
         base = from;
-        filled = 0;
-        ByteBuffer target = ByteBuffer.wrap(window);
-        while (filled < size) {
-            int read = channel.read(target, base + filled - segment.first());
-            if (read < 0) {
-                throw new BadFrame("it ends within a frame");
-            }
-            filled += read;
+        filled = read(window, window.length, from);
+        if (filled < size) {
+            throw new BadFrame("it ends within a frame");
         }
     }
 
@@ -93,15 +154,29 @@ final class FrameWalk implements AutoCloseable {
     }
 
     boolean last() {
-        return (window[head + 8] & Format.LAST) != 0;
+        return (window[head + Format.FLAGS] & Format.LAST) != 0;
     }
 
     long source() {
-        return Format.i64(window, head + 17);
+        return Format.i64(window, head + Format.FLAGS + Format.SOURCE);
     }
 
     long epoch() {
-        return Format.i64(window, head + 25);
+        return Format.i64(window, head + Format.FLAGS + Format.EPOCH);
+    }
+
+    /** The number of the frame's first record. */
+    long number() {
+        return Format.number(window, head);
+    }
+
+    int count() {
+        return Format.count(window, head);
+    }
+
+    /** The number of the first record behind the frame. */
+    long nextNumber() {
+        return number() + count();
     }
 
     @Override

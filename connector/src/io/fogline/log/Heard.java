@@ -1,7 +1,7 @@
 package io.fogline.log;
 
+import io.fogline.files.StateFile;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
@@ -14,9 +14,9 @@ public record Heard(long position, long quietMs) {
     /** What was told last; null where nobody has. */
     public static Heard read(Path folder) {
         try {
-            String[] words = Files.readString(folder.resolve(NAME)).trim().split(" ");
+            String[] words = StateFile.text(folder.resolve(NAME)).trim().split(" ");
             return words.length == 2 ? new Heard(Long.parseLong(words[0]), Long.parseLong(words[1])) : null;
-        } catch (IOException | NumberFormatException e) {
+        } catch (IOException | IllegalArgumentException e) {
             return null;
         }
     }

@@ -9,25 +9,31 @@ import java.util.List;
 /**
  * Finds the end of a log that was not closed and cuts off what lies behind it. At most one commit is
  * in flight when a writer dies. So a place that cannot be read with two commits or more behind it was
- * acknowledged and got damaged later: that is reported, never cut off.
+ * acknowledged and got damaged later. It stays as it is, readers will report it, and the log goes on
+ * behind it. Nothing before {@code committed} is ever cut off.
  */
 final class LogRepair {
-    private static final String HINT =
-            " (truncate the file there, or move it away, to go on without what follows)";
+    private Committed.End safe;
+    private Committed.End end;
+    private int commits;
+    private boolean damaged;
 
-    private final List<Segment> segments;
+    private LogRepair() {}
 
-    private LogRepair(Path folder) throws IOException {
-        segments = Segments.list(folder);
-    }
-
-    /** The end of the last whole commit; {@code claimed} is what {@code committed} says, -1: nothing. */
-    static long findEnd(Path folder, long claimed) throws IOException {
-        LogRepair repair = new LogRepair(folder);
-        if (repair.segments.isEmpty()) {
-            return Math.max(claimed, 0);
+    /** The end of the last whole commit; {@code claimed} is what {@code committed} says, null: nothing. */
+    static Committed.End findEnd(Path folder, Committed.End claimed) throws IOException {
+        List<Segment> segments = Segments.list(folder);
+        if (claimed != null) {
+            Committed.End found = lastCommit(segments, claimed.position());
+            return found == null ? claimed : found;
         }
-        return claimed >= 0 && repair.isBoundary(claimed) ? repair.from(claimed) : repair.search();
+        for (int i = segments.size() - 1; i >= 0; i--) {
+            Committed.End found = lastCommit(segments, segments.get(i).first());
+            if (found != null) {
+                return found;
+            }
+        }
+        return new Committed.End(segments.isEmpty() ? 0 : segments.get(0).first(), 0);
     }
 
     /** Removes everything behind {@code end}. */
@@ -55,117 +61,59 @@ final class LogRepair {
         Disk.sync(folder);
     }
 
-    private long from(long claimed) throws IOException {
-        for (Segment segment : segments.subList(0, Segments.locate(segments, claimed - 1) + 1)) {
-            segment.checkHeader();
-        }
-        return Math.max(claimed, lastCommit(claimed));
-    }
-
-    /** The end when {@code committed} is of no use: the last commit in the last segment that has one. */
-    private long search() throws IOException {
-        for (Segment segment : segments.subList(0, segments.size() - 1)) {
-            segment.checkHeader();
-        }
-        for (int i = segments.size() - 1; i >= 0; i--) {
-            long end = lastCommit(segments.get(i).first());
-            if (end >= 0) {
-                return end;
-            }
-        }
-        return segments.get(0).first();
-    }
-
-    /** Whether a frame starts or ends at {@code position}, judged by as little reading as will do. */
-    private boolean isBoundary(long position) throws IOException {
-        int index = Segments.locate(segments, position);
-        if (index < 0) {
-            return false;
-        }
-        Segment segment = segments.get(index);
-        long end = segment.end();
-        if (position == segment.first() || position == segment.frames() || position == end) {
-            return true;
-        }
-        return position < end && (isFrame(segment, position, end) || walkMeets(segment, position, end));
-    }
-
-    private static boolean isFrame(Segment segment, long position, long end) throws IOException {
-        try (FrameWalk walk = new FrameWalk(segment, position, end)) {
-            return walk.nextChecked();
-        } catch (BadFrame e) {
-            return false;
-        }
-    }
-
-    /** Damage before {@code position} leaves open whether it is at a frame, and is raised. */
-    private static boolean walkMeets(Segment segment, long position, long end) throws IOException {
-        try (FrameWalk walk = new FrameWalk(segment, segment.frames(), end)) {
-            try {
-                while (walk.end() < position && walk.next()) {
-                    continue;
-                }
-            } catch (BadFrame e) {
-                throw new LogDamaged(segment.path(), walk.end(), e.getMessage() + HINT);
-            }
-            return walk.end() == position;
-        }
-    }
-
-    /** The end of the last whole commit behind {@code start}, -1 when there is none. */
-    private long lastCommit(long start) throws IOException {
-        long end = -1;
+    /**
+     * The end of the last whole commit behind {@code start}, null when there is none. Behind a bad place it
+     * takes two commits to count.
+     */
+    private static Committed.End lastCommit(List<Segment> segments, long start) throws IOException {
+        LogRepair found = new LogRepair();
         long at = start;
         for (Segment segment : segments.subList(Math.max(Segments.locate(segments, start), 0), segments.size())) {
-            if (segment.first() > at || !segment.hasHeader()) {
-                return unlessDamaged(at, end);
+            if (segment.first() > at || segment.first() == at && !segment.hasHeader()) {
+                found.passDamage();
             }
-            try (FrameWalk walk = new FrameWalk(segment, Math.max(at, segment.frames()), segment.end())) {
+            at = found.follow(segment, Math.max(at, segment.frames()));
+        }
+        found.settle();
+        return found.safe;
+    }
+
+    private long follow(Segment segment, long start) throws IOException {
+        long stop = segment.end();
+        long at = start;
+        while (at < stop) {
+            try (FrameWalk walk = new FrameWalk(segment, at, stop)) {
                 try {
                     while (walk.nextChecked()) {
-                        end = walk.last() ? walk.end() : end;
+                        add(walk);
                     }
+                    at = walk.end();
                 } catch (BadFrame e) {
-                    return unlessDamaged(walk.end(), end);
+                    passDamage();
+                    at = walk.scan(walk.end() + 1) ? walk.position() : stop;
                 }
-                at = walk.end();
             }
         }
-        return end;
+        return Math.max(at, stop);
     }
 
-    private long unlessDamaged(long bad, long end) throws IOException {
-        int start = Math.max(Segments.locate(segments, bad), 0);
-        int commits = 0;
-        for (Segment segment : segments.subList(start, segments.size())) {
-            commits += commits(segment, bad <= segment.first() ? segment.frames() : behind(segment, bad));
+    private void add(FrameWalk walk) {
+        if (walk.last()) {
+            end = new Committed.End(walk.end(), walk.nextNumber());
+            commits++;
         }
-        if (commits > 1) {
-            Path file = segments.get(start).path();
-            throw new LogDamaged(file, bad, "there are whole commits behind this place" + HINT);
-        }
-        return end;
     }
 
-    /** How many commits end in the frames that can be read from {@code start} on. */
-    private static int commits(Segment segment, long start) throws IOException {
-        int commits = 0;
-        try (FrameWalk walk = new FrameWalk(segment, start, segment.end())) {
-            while (walk.nextChecked()) {
-                commits += walk.last() ? 1 : 0;
-            }
-        } catch (BadFrame e) {
-            return commits;
-        }
-        return commits;
+    private void passDamage() {
+        settle();
+        end = null;
+        commits = 0;
+        damaged = true;
     }
 
-    /** Where the bad frame at {@code bad} ends by its length, the end of the file when that is bad too. */
-    private static long behind(Segment segment, long bad) throws IOException {
-        try (FrameWalk walk = new FrameWalk(segment, bad, segment.end())) {
-            return walk.next() ? walk.end() : segment.end();
-        } catch (BadFrame e) {
-            return segment.end();
+    private void settle() {
+        if (end != null && (!damaged || commits > 1)) {
+            safe = end;
         }
     }
 }

@@ -17,13 +17,14 @@ public final class LogTool {
             usage: LogTool COMMAND
               cat FOLDER [FROM [TO]]               every record: topic, tab, payload, newline
               follow FOLDER                        the same, and then what is committed from now on
-              check FOLDER...                      reads everything and says what is there
+              check FOLDER... [--from=POSITION]    reads everything and says what is there
               splits FOLDER BYTES                  frames at which the log divides into such parts
               sources FOLDER                       the last epoch of every job that wrote to it
               append FOLDER TOPIC [SOURCE EPOCH]   one commit of lines from standard input
               repair FOLDER...                     what opening for writing does
               folder ROOT TOPIC                    the folder of a topic's log""";
     private static final int PAUSE_MS = 10;
+    private static final String FROM = "--from=";
 
     private LogTool() {}
 
@@ -45,7 +46,7 @@ public final class LogTool {
         switch (args[0]) {
             case "cat" -> cat(folder, number(args, 2, first(folder)), number(args, 3, committed(folder)));
             case "follow" -> follow(folder);
-            case "check" -> each(folders, LogTool::check);
+            case "check" -> checkAll(folders);
             case "splits" -> splits(folder, Long.parseLong(args[2]));
             case "sources" -> sources(folder);
             case "append" -> append(folder, args[2], number(args, 3, 0), number(args, 4, -1));
@@ -68,6 +69,16 @@ public final class LogTool {
                 System.out.println(told(e));
             }
         }
+    }
+
+    private static void checkAll(List<Path> given) throws IOException {
+        String last = given.get(given.size() - 1).toString();
+        if (!last.startsWith(FROM)) {
+            each(given, folder -> check(folder, first(folder)));
+            return;
+        }
+        long from = Long.parseLong(last.substring(FROM.length()));
+        each(given.subList(0, given.size() - 1), folder -> check(folder, from));
     }
 
     private static String told(LogException error) {
@@ -125,8 +136,7 @@ public final class LogTool {
         }
     }
 
-    private static String check(Path folder) throws IOException {
-        long from = first(folder);
+    private static String check(Path folder, long from) throws IOException {
         long to = committed(folder);
         long frames = 0;
         long records = 0;
@@ -141,8 +151,8 @@ public final class LogTool {
                 }
             }
             long millis = (System.nanoTime() - started) / 1_000_000;
-            return String.format("from=%d to=%d commits=%d frames=%d records=%d skipped=%d millis=%d",
-                    from, to, commits, frames, records, reader.skipped(), millis);
+            return String.format("from=%d to=%d commits=%d frames=%d records=%d skipped=%d lost=%d millis=%d",
+                    from, to, commits, frames, records, reader.skipped(), reader.lost(), millis);
         }
     }
 

@@ -29,8 +29,10 @@ public final class LogWriter implements AutoCloseable {
     private final PendingFrame pending = new PendingFrame();
     private Segment segment;
     private RandomAccessFile file;
-    private long committed;
+    private Committed.End committed;
     private long end;
+    /** That of the next record. */
+    private long number;
     /** Whether there may be something behind {@code committed} in the files. */
     private boolean written;
     private boolean usable = true;
@@ -83,19 +85,26 @@ public final class LogWriter implements AutoCloseable {
     }
 
     private void repair(RandomAccessFile file) throws IOException {
-        long claimed = file.length() == Long.BYTES ? Committed.load(file, new byte[Long.BYTES]) : -1;
-        end = LogRepair.findEnd(folder, claimed);
+        Committed.End claimed = Committed.load(file);
+        if (claimed == null) {
+            Segments.requireCurrent(folder);
+        }
+        committed = LogRepair.findEnd(folder, claimed);
+        end = committed.position();
+        number = committed.number();
         LogRepair.cut(folder, end);
-        LogRepair.syncFrom(folder, Math.min(Math.max(claimed, 0), end));
-        committed = end;
-        file.setLength(Long.BYTES);
-        Committed.store(file, end);
+        LogRepair.syncFrom(folder, claimed == null ? 0 : Math.min(claimed.position(), end));
+        Committed.shorten(file);
+        Committed.store(file, committed);
         file.getFD().sync();
+        if (claimed == null && end > 0) {
+            new DamageNotes(folder).noteCommitted(end);
+        }
     }
 
     /** The end of the last commit. */
     public long position() {
-        return committed;
+        return committed.position();
     }
 
     /** The epoch in the last committed frame of a source, -1 when there is none. */
@@ -147,24 +156,26 @@ public final class LogWriter implements AutoCloseable {
     /** Everything appended is on disk and visible to readers; returns the log's end. */
     public long commit() throws IOException {
         if (pending.isEmpty()) {
-            return committed;
+            return committed.position();
         }
+        Committed.End reached;
         try {
             write(true);
             file.getFD().sync();
-            if (segment.first() >= committed) {
+            if (segment.first() >= committed.position()) {
                 Disk.sync(folder);
             }
-            Committed.store(committedFile, end);
+            reached = new Committed.End(end, number);
+            Committed.store(committedFile, reached);
         } catch (IOException | RuntimeException e) {
             throw failed(e);
         }
-        committed = end;
+        committed = reached;
         written = false;
         pending.clear();
         epochs.putAll(newEpochs);
         newEpochs.clear();
-        return committed;
+        return committed.position();
     }
 
     /** Takes back everything since the last commit. */
@@ -176,8 +187,9 @@ public final class LogWriter implements AutoCloseable {
         }
         usable = false;
         closeSegment();
-        LogRepair.cut(folder, committed);
-        end = committed;
+        LogRepair.cut(folder, committed.position());
+        end = committed.position();
+        number = committed.number();
         written = false;
         usable = true;
     }
@@ -199,16 +211,17 @@ public final class LogWriter implements AutoCloseable {
     }
 
     private void write(boolean last) throws IOException {
-        pending.seal(last);
         if (Files.getFileStore(folder).getUsableSpace() - pending.size() < minFreeBytes) {
             String kept = minFreeBytes + " bytes are kept free";
             throw new LogFull("no space left for the log " + folder + ": " + kept, null);
         }
         written = true;
         openSegmentFor(pending.size());
+        pending.seal(last, end, number);
         file.seek(end - segment.first());
         file.write(pending.bytes(), 0, pending.size());
         end += pending.size();
+        number += pending.count();
         if (pending.source() != 0) {
             newEpochs.put(pending.source(), pending.epoch());
         }
@@ -225,9 +238,10 @@ public final class LogWriter implements AutoCloseable {
         }
     }
 
+    /** Opens the last segment, unless its end is missing: frames must not go on before that. */
     private void reopen() throws IOException {
         List<Segment> segments = Segments.list(folder);
-        if (!segments.isEmpty()) {
+        if (!segments.isEmpty() && segments.get(segments.size() - 1).end() == end) {
             segment = segments.get(segments.size() - 1);
             file = new RandomAccessFile(segment.path().toFile(), "rw");
         }
@@ -238,8 +252,10 @@ public final class LogWriter implements AutoCloseable {
         if (segment != null) {
             file.getFD().sync();
             closeSegment();
+        }
+        if (end > 0) {
             committedFile.getFD().sync();
-            Sources.store(folder, committed, epochs);
+            Sources.store(folder, committed.position(), epochs);
         }
         segment = Segment.of(folder, end);
         file = new RandomAccessFile(segment.path().toFile(), "rw");

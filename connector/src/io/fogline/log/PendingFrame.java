@@ -20,7 +20,7 @@ final class PendingFrame {
     }
 
     void clear() {
-        size = Format.FRAME;
+        size = Format.HEAD;
         count = 0;
         topic = null;
     }
@@ -64,16 +64,23 @@ final class PendingFrame {
         }
     }
 
-    /** Completes the frame, which is then {@code bytes()[0, size())}. */
-    void seal(boolean last) {
-        int length = size - Format.PREFIX;
-        bytes[8] = (byte) (last ? Format.LAST : 0);
-        Format.put64(bytes, 9, arrival);
-        Format.put64(bytes, 17, source);
-        Format.put64(bytes, 25, epoch);
-        Format.put32(bytes, 33, count);
-        Format.put32(bytes, 0, length);
-        Format.put32(bytes, 4, Format.crc(bytes, Format.PREFIX, length));
+    /** Completes the frame, which is then {@code bytes()[0, size())}, for its place in the log. */
+    void seal(boolean last, long position, long number) {
+        Format.put32(bytes, 0, Format.MARKER);
+        Format.put32(bytes, 12, size - Format.HEAD);
+        Format.put64(bytes, 16, position);
+        Format.put64(bytes, 24, number);
+        Format.put32(bytes, 32, count);
+        bytes[Format.FLAGS] = (byte) (last ? Format.LAST : 0);
+        Format.put64(bytes, Format.FLAGS + Format.ARRIVAL, arrival);
+        Format.put64(bytes, Format.FLAGS + Format.SOURCE, source);
+        Format.put64(bytes, Format.FLAGS + Format.EPOCH, epoch);
+        Format.put32(bytes, 8, Format.crc(bytes, Format.SUMS, Format.HEAD - Format.SUMS));
+        Format.put32(bytes, 4, Format.crc(bytes, 8, size - 8));
+    }
+
+    int count() {
+        return count;
     }
 
     byte[] bytes() {

@@ -23,15 +23,16 @@ public record Segment(long first, Path path) {
     }
 
     boolean hasHeader() throws IOException {
-        try (InputStream in = Files.newInputStream(path)) {
-            return Arrays.equals(in.readNBytes(Format.HEADER), Format.header(first));
-        }
+        return Arrays.equals(readHeader(), Format.header(first));
     }
 
-    void checkHeader() throws IOException {
-        if (!hasHeader()) {
-            throw new LogDamaged(path, first, "it does not begin with its header"
-                    + " (move the file away to go on without what it holds)");
+    boolean isOld() throws IOException {
+        return Format.isOld(readHeader(), first);
+    }
+
+    private byte[] readHeader() throws IOException {
+        try (InputStream in = Files.newInputStream(path)) {
+            return in.readNBytes(Format.HEADER);
         }
     }
 }

@@ -30,7 +30,38 @@ public final class Segments {
             return found;
         }
         found.sort(Comparator.comparingLong(Segment::first));
-        return found;
+        return withoutStrays(found);
+    }
+
+    /** Without copies of segments under another name, within what another segment holds. */
+    private static List<Segment> withoutStrays(List<Segment> segments) throws IOException {
+        List<Segment> kept = new ArrayList<>();
+        long end = 0;
+        for (Segment segment : segments) {
+            try {
+                if (segment.first() < end && FrameWalk.isForeign(segment)) {
+                    continue;
+                }
+                end = segment.end();
+            } catch (NoSuchFileException e) {
+                continue;
+            }
+            kept.add(segment);
+        }
+        return kept;
+    }
+
+    /** Fails when the log was written by a version whose frames had no numbers. */
+    static void requireCurrent(Path folder) throws IOException {
+        List<Segment> segments = list(folder);
+        try {
+            if (!segments.isEmpty() && segments.get(0).isOld()) {
+                throw new LogException(folder + " is a log of format 1, and only format " + Format.VERSION
+                        + " can be read: let the earlier version finish with it, or move it away");
+            }
+        } catch (NoSuchFileException e) {
+            return;
+        }
     }
 
     /** The segments that hold something before {@code position}. */

@@ -49,8 +49,6 @@ public final class Sources {
                     epochs.put(walk.source(), walk.epoch());
                 }
             }
-        } catch (BadFrame e) {
-            return;
         }
     }
 

@@ -11,7 +11,7 @@ public final class Splits {
     /**
      * The start of the first frame or segment at or behind {@code wanted}, {@code to} when there is
      * none before it. {@code from} is the start of a frame or segment; only heads of frames in the
-     * segment of {@code wanted} are read. Damage ends the walk: the next segment is the answer then.
+     * segment of {@code wanted} are read.
      */
     public static long at(Path folder, long from, long wanted, long to) throws IOException {
         if (wanted <= from) {
@@ -36,8 +36,6 @@ public final class Splits {
                 continue;
             }
             return walk.end();
-        } catch (BadFrame e) {
-            return stop;
         }
     }
 }

@@ -6,14 +6,15 @@ import java.nio.file.Path;
 import java.util.Arrays;
 
 /**
- * The messages of a slice of a log. Damage in what was committed costs the rest of its segment and is
- * one message with a problem, so that it is counted and told like any other bad one.
+ * The messages of a slice of a log. What is lost to damage is one message with a problem, so that it is
+ * reported like any other bad one.
  */
 final class LogMessages implements Messages {
     private static final byte[] NOTHING = {'\n'};
 
     private final FrameReader frames;
-    private long told;
+    private long toldBytes;
+    private long toldRecords;
     private String problem;
 
     LogMessages(Slice slice) throws IOException {
@@ -31,11 +32,13 @@ final class LogMessages implements Messages {
         if (frames.next()) {
             return true;
         }
-        if (frames.skipped() == told) {
+        if (frames.skipped() == toldBytes) {
             return false;
         }
-        problem = "the log is damaged: " + (frames.skipped() - told) + " bytes were left out";
-        told = frames.skipped();
+        problem = String.format("the log is damaged: %d records in %d bytes are lost",
+                frames.lost() - toldRecords, frames.skipped() - toldBytes);
+        toldBytes = frames.skipped();
+        toldRecords = frames.lost();
         return true;
     }
 
