@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import click
 
 from fogline import __version__, settings
+from fogline.cli_log import COMMANDS as LOG_COMMANDS
 from fogline.cli_options import Examples, as_json
 from fogline.cli_pipelines import COMMANDS
 from fogline.cli_store import COMMANDS as STORE_COMMANDS
@@ -212,7 +213,7 @@ def demo(
         run_demo(name, seconds, rate, as_json, settings.load())
 
 
-for command in (*COMMANDS, *STORE_COMMANDS):
+for command in (*COMMANDS, *LOG_COMMANDS, *STORE_COMMANDS):
     cli.add_command(command)
 
 

@@ -6,7 +6,7 @@ import json
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tests.agent.kit import AgentProcess
 from tests.waiting import wait_for
@@ -22,7 +22,14 @@ over  = COMPUTE MAX(level, 20 s) EVERY 20 s WITH SALIENCE 5;
 """
 
 
-def publish(agent: AgentProcess, topic: str, *payloads: str, login: Sequence[str] = ()) -> None:
+class Reached(Protocol):
+    """A site whose broker listens there."""
+
+    @property
+    def mqtt_port(self) -> int: ...
+
+
+def publish(agent: Reached, topic: str, *payloads: str, login: Sequence[str] = ()) -> None:
     """With Mosquitto's own client, one message a line."""
     command = ["mosquitto_pub", "-p", str(agent.mqtt_port), "-q", "1", "-t", topic, "-l", *login]
     subprocess.run(command, input="\n".join(payloads), text=True, check=True, timeout=30)
@@ -39,13 +46,21 @@ def results(agent: AgentProcess, insight: str, room: str) -> list[dict[str, Any]
 class Subscriber:
     """`mosquitto_sub` in the background."""
 
-    def __init__(self, agent: AgentProcess, topic: str, folder: Path) -> None:
+    def __init__(self, agent: Reached, topic: str, folder: Path) -> None:
         self.output = folder / "sub.txt"
         with self.output.open("wb") as output:
-            self._process = subprocess.Popen(
-                ["mosquitto_sub", "-p", str(agent.mqtt_port), "-t", topic, "-q", "1", "-v", "-d"],
-                stdout=output,
-            )
+            command = [
+                "mosquitto_sub",
+                "-p",
+                str(agent.mqtt_port),
+                "-t",
+                topic,
+                "-q",
+                "1",
+                "-v",
+                "-d",
+            ]
+            self._process = subprocess.Popen(["stdbuf", "-oL", *command], stdout=output)
         wait_for(lambda: "SUBACK" in self.output.read_text(), 10, "subscription")
 
     def has(self, beginning: str) -> bool:

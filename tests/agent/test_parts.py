@@ -67,6 +67,7 @@ def test_pools_weigh_by_salience() -> None:
 STATUS: dict[str, Any] = {
     "site": 'no"rth',
     "healthy": True,
+    "damage": {"unacknowledged": [{}], "lost_records": {"a/#": 512}},
     "ingest": {
         "state": "running",
         "restarts": 1,
@@ -92,6 +93,8 @@ def test_prometheus_text(tmp_path: Path) -> None:
     assert 'fogline_broker_clients_connected{site="no\\"rth"} 3.0' in lines
     assert 'fogline_publish_left_out{site="no\\"rth",topic="t"} 1' in lines
     assert 'fogline_process_up{site="no\\"rth",process="broker"} 0' in lines
+    assert 'fogline_log_lost_records{site="no\\"rth",log="a/#"} 512' in lines
+    assert 'fogline_log_damage_unacknowledged{site="no\\"rth"} 1' in lines
     assert any(line.startswith("fogline_node_cpu_percent{") for line in lines)
 
 

@@ -50,6 +50,8 @@ SITE = {
     "tokens add": "tokens add plant --right read:values",
     "tokens list": "tokens list",
     "tokens remove": "tokens remove plant",
+    "log damage": "log damage",
+    "log acknowledge": "log acknowledge",
 }
 BROKER = {"simulate": "simulate city --rate 1 --seconds 1 --mqtt mqtt://127.0.0.1:{port}"}
 ALONE = {"check", "explain", "demo", "agent", "gateway", "coordinator", "tokens"}

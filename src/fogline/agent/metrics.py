@@ -72,6 +72,12 @@ def prometheus(status: dict[str, Any], node: dict[str, Any]) -> str:
     for name, value in status["broker"].get("metrics", {}).items():
         if isinstance(value, int | float) and name != "time":
             lines.append(_line(f"fogline_broker_{name}", {"site": site}, value))
+    damage = status["damage"]
+    lines.append(
+        _line("fogline_log_damage_unacknowledged", {"site": site}, len(damage["unacknowledged"]))
+    )
+    for log, records in damage["lost_records"].items():
+        lines.append(_line("fogline_log_lost_records", {"site": site, "log": log}, records))
     for item in status["ingest"].get("subscriptions", []):
         labels = {"site": site, "pattern": item["pattern"]}
         for name in ("messages", "repeated", "bytes"):

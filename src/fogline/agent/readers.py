@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fogline.agent.damage import DAMAGE_LOG
 from fogline.agent.jobs import AgentJob, job_reader, route_reader, sendings
 from fogline.links.sender import PUBLISHER
 from fogline.log import SiteLog, retire_reader
@@ -46,7 +47,7 @@ def retire_strays(
 
 
 def _wanted(jobs: Iterable[AgentJob]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    found: dict[str, set[str]] = {DAMAGE_LOG: {PUBLISHER}}
     for job in jobs:
         for log in job.logs():
             found.setdefault(log, set()).add(job_reader(job.name))

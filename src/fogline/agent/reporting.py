@@ -10,10 +10,12 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import parse_qs, urlsplit
 
 from fogline.agent import metrics
 from fogline.agent.brokers import broker_options
 from fogline.agent.config import LOOPBACK, SiteConfig
+from fogline.agent.damage import DamageWatch
 from fogline.broker import Broker, BrokerError, Message, open_broker
 from fogline.http_hosts import Hosts, Refusal
 
@@ -29,6 +31,9 @@ class Reported(Protocol):
 
     @property
     def tls(self) -> dict[str, str] | None: ...
+
+    @property
+    def damage(self) -> DamageWatch: ...
 
     def status(self) -> dict[str, Any]: ...
 
@@ -119,6 +124,17 @@ def _handler(site: Reported) -> type[BaseHTTPRequestHandler]:
                 case _:
                     known = {"error": "there is /health, /status and /metrics"}
                     self._answer(404, json.dumps(known))
+
+        def do_POST(self) -> None:
+            """`/damage/acknowledge`, with `?log=NAME` for one log."""
+            where = urlsplit(self.path)
+            if refusal := self._refusal():
+                self._answer(refusal.status, refusal.body)
+            elif where.path == "/damage/acknowledge":
+                log = parse_qs(where.query).get("log", [None])[0]
+                self._answer(200, json.dumps({"acknowledged": site.damage.acknowledge(log)}))
+            else:
+                self._answer(404, json.dumps({"error": "there is POST /damage/acknowledge"}))
 
         def _refusal(self) -> Refusal | None:
             host, origin = (

@@ -21,6 +21,7 @@ from typing import Any
 
 from fogline.agent.children import Child
 from fogline.agent.config import NOW, SiteConfig
+from fogline.agent.damage import DamageWatch
 from fogline.agent.fabric_secret import SiteSecret
 from fogline.agent.jobs import AgentJob, job_folder
 from fogline.agent.manager import Manager
@@ -76,6 +77,10 @@ class Site:
             self._children.insert(1, self._engine)
         if config.store.enabled:
             self._children.append(self._store)
+        journal = self.broker.journal if self.broker.own else None
+        self.damage = DamageWatch(
+            config.site, self.logs, journal, _say, lambda: self._publish.update()
+        )
         self._reporter = Reporter(self)
         self._manager: Manager | None = None
         self._changing = threading.RLock()
@@ -121,6 +126,7 @@ class Site:
         self._restrict()
         self.broker.start(item["log"] for item in self._told.subscriptions() if not item["broker"])
         self._start_reporter()
+        self.damage.start()
         self.tick()
         if self.config.control.url:
             self._manager = Manager(self)
@@ -245,6 +251,7 @@ class Site:
             child.ask_to_end()
             child.wait(_STOP_SECONDS[child.name])
         self._reporter.stop()
+        self.damage.stop()
         self.broker.stop()
         if self._note is not None:
             self._note.unlink(missing_ok=True)
@@ -267,7 +274,9 @@ class Site:
         parts["broker"] = self.broker.status() | {"metrics": measured}
         parts.setdefault("engine", _no_engine(self._told.revision))
         healthy = all(part["state"] == "running" for part in parts.values())
+        healthy = healthy and self.damage.healthy
         told: dict[str, Any] = {"site": self.config.site, "healthy": healthy, **parts}
+        told["damage"] = self.damage.status()
         if self._retention_problems:
             told["retention"] = {"problems": self._retention_problems}
         if self._set_aside.files:

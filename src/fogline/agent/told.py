@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fogline.agent.config import SiteConfig
+from fogline.agent.damage import DAMAGE_LOG
 from fogline.agent.fabric_secret import SiteSecret
 from fogline.agent.jobs import AgentJob, copies, fabric_logs, routes, subscriptions
 from fogline.agent.packages import Packages
@@ -15,6 +16,7 @@ from fogline.agent.site_jobs import SiteJobs
 from fogline.agent.store_feeds import feeds, topics
 from fogline.broker.login import with_login
 from fogline.broker.topics import split_share
+from fogline.log.names import folder_name
 from fogline.model.nodes import NO_ENGINE
 from fogline.model.shares import Shares
 
@@ -94,6 +96,8 @@ class Told:
 
     def publish(self) -> dict[str, Any]:
         topics = [log for job in self._jobs.all() for log in job.published()]
+        if (self._logs / folder_name(DAMAGE_LOG)).exists():
+            topics.append(DAMAGE_LOG)
         return self._common() | {
             "client": f"fogline-{self._config.site}-publish",
             "broker": self._broker.url,
