@@ -10,7 +10,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
-import java.util.concurrent.TimeUnit;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -31,8 +30,8 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
  */
 final class FoglineStream
         implements MicroBatchStream, SupportsTriggerAvailableNow, SupportsRealTimeMode, ReportsSourceMetrics {
-    /** A real-time batch lasts at most this part of the time for which the stream has run. */
-    private static final int PART_OF_AGE = 4;
+    /** How much longer a real-time batch may last than the one before it. */
+    private static final double GROWTH = 1.2;
 
     private final SourceOptions options;
     private final int[] output;
@@ -47,7 +46,7 @@ final class FoglineStream
     private SourceOffset lastPlanned;
     /** Where the real-time batch that runs began. */
     private SourceOffset reachedBase;
-    private final long begun = System.nanoTime();
+    private int batchesDone;
     private Store.Listing lastFruitless;
     /** Null where event time moves with records only. */
     private final StreamClock clock;
@@ -233,11 +232,12 @@ final class FoglineStream
     /**
      * How long a real-time batch that begins now may last. Between two of them Spark commits and plans,
      * in code that Java compiles only when it has run some dozen times: a stream that has just begun
-     * makes short batches, so that this is over soon. The streams of a query begin together and agree.
+     * makes short batches, so that this is over soon. The streams of a query count the same batches.
      */
     private long lengthMs() {
-        long age = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begun);
-        return options.firstBatch() < 0 ? Long.MAX_VALUE : Math.max(options.firstBatch(), age / PART_OF_AGE);
+        return options.firstBatch() < 0
+                ? Long.MAX_VALUE
+                : (long) (options.firstBatch() * Math.pow(GROWTH, batchesDone));
     }
 
     @Override
@@ -272,6 +272,7 @@ final class FoglineStream
     public void commit(Offset end) {
         done = done.plus(progress.total());
         progress.reset();
+        batchesDone++;
     }
 
     @Override
