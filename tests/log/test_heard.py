@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fogline.log import sealed
 from fogline.log.heard import Silence
 from fogline.log.lock import is_written
+from fogline.state_files import read_state
 from tests.log import kit
 
 
@@ -21,7 +21,7 @@ class Seconds:
 
 
 def told(folder: Path) -> str:
-    return sealed.read(folder / "heard")
+    return read_state(folder / "heard")
 
 
 def test_silence_grows_until_something_comes(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from fogline.log.damage import (
     change,
     load_all,
 )
+from fogline.log.site import topic_of
 
 DAMAGE_LOG = "bad/damage"
 """The log, and the topic, of what was found."""
@@ -98,7 +99,7 @@ class DamageWatch:
     def _folders(self) -> list[tuple[Path, str]]:
         """Of the logs in which something was noted."""
         folders = [path.parent for path in self._logs.root.glob("*/damage")]
-        found = [(folder, self._logs.topic(folder)) for folder in folders]
+        found = [(folder, topic_of(folder)) for folder in folders]
         if self._journal is not None and (self._journal / "damage").exists():
             found.append((self._journal, JOURNAL))
         return sorted(found, key=lambda item: item[1])

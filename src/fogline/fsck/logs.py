@@ -6,12 +6,11 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from fogline.errors import FoglineError
 from fogline.fsck.findings import NOTHING, Finding, unreadable
 from fogline.fsck.state import LOG, check_state, find_set_aside
-from fogline.log import LogDamaged, LogError, LogReader
+from fogline.log import LogError
+from fogline.log.check import check_log as find_problems
 from fogline.log.names import MAX_TOPIC, folder_name
-from fogline.log.segments import list_segments
 
 
 def check_log(folder: Path) -> Iterator[Finding]:
@@ -27,34 +26,17 @@ def check_log(folder: Path) -> Iterator[Finding]:
 
 
 def check_segments(folder: Path) -> Iterator[Finding]:
-    """Every record of every segment is read once, by the reader that sites use."""
-    segments = list_segments(folder)
-    if not segments:
-        return
-    ends = [segment.first for segment in segments[1:]]
-    with LogReader(folder) as reader:
-        committed = reader.committed()
-        if committed < segments[-1].first:
-            hint = "start the site: the end is found in the segments"
-            yield Finding(folder / "committed", "it holds no position of the log", NOTHING, hint)
-            committed = segments[-1].first + segments[-1].path.stat().st_size
-        for segment, end in zip(segments, [*ends, committed], strict=True):
-            yield from _check_segment(reader, segment.path, segment.first, min(end, committed))
+    """Every record of every segment is read once."""
+    hint = "restore the file from a backup; without one, readers go on behind the damage"
+    for found in find_problems(folder):
+        where = f" at byte {found.offset}" if found.offset else ""
+        yield Finding(found.path, found.text + where, _lost(found.records), hint)
 
 
-def _check_segment(reader: LogReader, path: Path, position: int, end: int) -> Iterator[Finding]:
-    lost = f"records of the log between the positions {position} and {end}"
-    try:
-        while position < end:
-            before = position
-            _, position = reader.frames(position)
-            if position == before:
-                break
-    except LogDamaged as error:
-        hint = "restore the file from a backup; without one, the rest of the segment is skipped"
-        yield Finding(path, error.message, lost, error.hint or hint)
-    except FoglineError as error:
-        yield Finding(path, error.message, lost, error.hint or "restore the file from a backup")
+def _lost(records: int) -> str:
+    if not records:
+        return NOTHING
+    return "records, how many is not known" if records < 0 else f"{records:,} records"
 
 
 def _check_topic(folder: Path) -> Iterator[Finding]:

@@ -117,6 +117,13 @@ LOG = (
         hidden=True,
     ),
     StateKind("sources", _ITSELF, "start the site: it is made from the log", _pairs),
+    StateKind("removed", _ITSELF, "start the site: it is written anew", _numbers),
+    StateKind(
+        "damage/[0-9]*",
+        "what was noted about a damaged place of the log",
+        "remove it: the place is noted again when it is read",
+        json.loads,
+    ),
     StateKind("heard", _ITSELF, "start the site: it is written anew", _numbers),
     StateKind(
         "id",

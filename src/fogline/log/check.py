@@ -1,4 +1,4 @@
-"""Checking a log without changing anything: every file of it, every frame, every record."""
+"""Checking a log without changing anything: every segment, every frame, every record."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fogline.log import committed, gaps, removed, sealed
+from fogline.log import committed, gaps, removed
 from fogline.log.committed import End
 from fogline.log.cursor import Cursor
 from fogline.log.errors import LogError, LogGone
 from fogline.log.frames import BadFrame
-from fogline.log.names import CUT, folder_name
 from fogline.log.repair import find_end
 from fogline.log.segments import list_segments, list_strays, require_current
+from fogline.state_files import StateDamaged
 
 _READ_BYTES = 4 << 20
 
@@ -37,27 +37,10 @@ def check_log(folder: Path) -> list[Finding]:
         require_current(folder)
     except LogError as error:
         return [Finding(folder, 0, -1, str(error))]
-    return [*_small_files(folder), *_strays(folder), *_segments(folder)]
+    return [*_ends(folder), *_strays(folder), *_segments(folder)]
 
 
-def _small_files(folder: Path) -> Iterator[Finding]:
-    topic = folder / "topic"
-    if CUT not in folder.name and topic.exists() and "%" in folder.name:
-        text = topic.read_bytes().decode(errors="replace")
-        if not text or folder_name(text) != folder.name:
-            yield Finding(topic, 0, 0, "is not the topic that the folder is named after")
-    readers = folder / "readers"
-    files = [folder / "sources", folder / "removed", folder / "heard"]
-    files += [path for path in sorted(readers.glob("*")) if not path.name.startswith(".")]
-    files += sorted(readers.glob(".*.retired"))
-    files += sorted((folder / "damage").glob("[0-9]*"))
-    for path in files:
-        try:
-            sealed.read(path)
-        except FileNotFoundError:
-            continue
-        except ValueError:
-            yield Finding(path, 0, 0, "its checksum is wrong")
+def _ends(folder: Path) -> Iterator[Finding]:
     if _load_committed(folder) is None and list_segments(folder):
         yield Finding(folder / committed.NAME, 0, 0, "is missing, or its checksum is wrong")
 
@@ -97,7 +80,7 @@ def _begin(folder: Path) -> End:
         return removed.read(folder)
     except FileNotFoundError:
         return End(0, 0)
-    except ValueError:
+    except (ValueError, StateDamaged):
         return End(next((item.first for item in list_segments(folder)), 0), gaps.UNKNOWN)
 
 

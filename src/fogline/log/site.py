@@ -25,7 +25,7 @@ class SiteLog:
 
     def topics(self) -> list[str]:
         """The topics that have a log, in order."""
-        return sorted(filter(None, map(_topic, self.root.glob("*/topic"))))
+        return sorted(filter(None, (topic_of(path.parent) for path in self.root.glob("*/topic"))))
 
     def folder(self, topic: str) -> Path:
         """Where the topic's log is, or would be."""
@@ -45,9 +45,9 @@ class SiteLog:
         return LogReader(self.folder(topic), skip_damage)
 
 
-def _topic(path: Path) -> str:
-    """What a file `topic` says; where that does not fit the folder it is damaged, and the topic is
-    read from the name of the folder. Empty for one that is neither."""
-    text = path.read_bytes().decode("utf-8", "replace")
-    fits = text and folder_name(text) == path.parent.name
-    return text if fits or not text else named_topic(path.parent.name)
+def topic_of(folder: Path) -> str:
+    """What the file `topic` of a log says; where that does not fit the folder it is damaged, and
+    the topic is read from the name of the folder. Empty for one that is neither."""
+    text = (folder / "topic").read_bytes().decode("utf-8", "replace")
+    fits = text and folder_name(text) == folder.name
+    return text if fits or not text else named_topic(folder.name)
