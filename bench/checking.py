@@ -13,8 +13,8 @@ from typing import Any
 
 from workloads import many_insights
 
-from fogline.plan.query_file import load_query
-from fogline.settings import load
+from fogline.common.settings import load
+from fogline.plan.analysis.query_file import load_query
 
 INSIGHTS = 200
 

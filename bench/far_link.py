@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from fogline.free_ports import free_port
+from fogline.common.process.free_ports import free_port
 
 
 @contextmanager

@@ -9,13 +9,13 @@ from pyspark.sql import DataFrame
 from streaming import count_results, run_to_end
 from workloads import RECORDS, insights
 
-from fogline.plan.build import plan_text
-from fogline.plan.program import lower
+from fogline.common.settings import load
+from fogline.plan.analysis.build import plan_text
+from fogline.plan.lowering.program import lower
 from fogline.plan.rules import optimise
-from fogline.settings import load
-from fogline.spark.compile import compile_program
-from fogline.spark.scan import Input
-from fogline.spark.session import open_session
+from fogline.spark.compile.program import compile_program
+from fogline.spark.compile.scan import Input
+from fogline.spark.session.session import open_session
 
 _TYPED = ("insight", "key", "start", "end", "value", "count")
 

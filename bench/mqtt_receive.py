@@ -29,10 +29,10 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from fogline.agent.intake import Subscription
-from fogline.agent.journal_intake import JournalIntake
+from fogline.agent.ingest.intake import Subscription
+from fogline.agent.ingest.journal_intake import JournalIntake
 from fogline.broker import Message, Options, open_broker
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.log import SiteLog
 
 SECONDS = 300.0

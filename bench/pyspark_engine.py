@@ -18,7 +18,7 @@ from pyspark_kalman import kalman
 from streaming import count_results, run_to_end
 from workloads import DUST_LIMIT
 
-from fogline.settings import load
+from fogline.common.settings import load
 
 _BYTES_PER_TRIGGER = 2 << 30
 _FIELDS = {"filter": "sensor STRING, dust DOUBLE"}

@@ -22,13 +22,13 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 import replicas_page  # noqa: E402
 
-from fogline.adapt import sim_queries, sim_stability  # noqa: E402
-from fogline.adapt.sim_queries import Case, Gains  # noqa: E402
-from fogline.adapt.sim_stability import Outcome, Scenario  # noqa: E402
+from fogline.bench import replica_queries, replica_stability  # noqa: E402
+from fogline.bench.replica_queries import Case, Gains  # noqa: E402
+from fogline.bench.replica_stability import Outcome, Scenario  # noqa: E402
 
 SEED = 2022
 PARTS = ("stability", "queries")
-RATES = sim_stability.document_rates()
+RATES = replica_stability.document_rates()
 BAD = (0, 1, 2)
 CLUSTERS = 10
 DRAWS = 20
@@ -81,19 +81,19 @@ def stability(seed: int) -> dict[str, Any]:
     for loss in (0.0, 0.2):
         for way, changes in WAYS.items():
             scenario = replace(Scenario(RATES, disk_loss=loss), **changes)
-            outcomes = [sim_stability.simulate(scenario, seed + i) for i in range(CLUSTERS)]
+            outcomes = [replica_stability.simulate(scenario, seed + i) for i in range(CLUSTERS)]
             rows[f"{way}|{loss:.0%}"] = [survival(outcome) for outcome in outcomes]
     calm = replace(Scenario(RATES), replicate=False)
-    ranks = [ranking(sim_stability.simulate(calm, seed + i)) for i in range(CLUSTERS)]
+    ranks = [ranking(replica_stability.simulate(calm, seed + i)) for i in range(CLUSTERS)]
     return {"rates": RATES, "rows": rows, "ranks": ranks, "any_ranks": any_ranks(seed)}
 
 
 def any_ranks(seed: int) -> list[dict[str, Any]]:
     """One cluster for each of some draws of the rates, as they come."""
     seeds = range(seed, seed + DRAWS)
-    drawn = {i: tuple(sim_stability.zipf_rates(len(RATES), i)) for i in seeds}
+    drawn = {i: tuple(replica_stability.zipf_rates(len(RATES), i)) for i in seeds}
     scenarios = {i: replace(Scenario(rates), replicate=False) for i, rates in drawn.items()}
-    return [ranking(sim_stability.simulate(scenarios[i], i)) for i in seeds]
+    return [ranking(replica_stability.simulate(scenarios[i], i)) for i in seeds]
 
 
 def survival(outcome: Outcome) -> dict[str, Any]:
@@ -127,8 +127,10 @@ def _order(scores: tuple[float, ...]) -> list[int]:
 
 
 def queries(seed: int, runs: int) -> dict[str, Any]:
-    found = {name: told(sim_queries.simulate(case, runs, seed)) for name, case in CASES.items()}
-    others = {name: told(sim_queries.simulate(case, runs, seed)) for name, case in OTHERS.items()}
+    found = {name: told(replica_queries.simulate(case, runs, seed)) for name, case in CASES.items()}
+    others = {
+        name: told(replica_queries.simulate(case, runs, seed)) for name, case in OTHERS.items()
+    }
     return {"cases": found, "others": others}
 
 

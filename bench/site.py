@@ -74,13 +74,13 @@ def log(events: int = 2_000_000) -> dict[str, Any]:
     """Records a second through the source from a log: raw, and into a tumbling average."""
     from workloads import insights
 
-    from fogline.plan.build import plan_text
-    from fogline.plan.program import lower
+    from fogline.common.settings import load
+    from fogline.plan.analysis.build import plan_text
+    from fogline.plan.lowering.program import lower
     from fogline.plan.rules import optimise
-    from fogline.settings import load
-    from fogline.spark.compile import compile_program
-    from fogline.spark.scan import Input
-    from fogline.spark.session import open_session
+    from fogline.spark.compile.program import compile_program
+    from fogline.spark.compile.scan import Input
+    from fogline.spark.session.session import open_session
 
     made = data.make(events, 10_000, data.default_cache())
     spark = open_session(load(), "fogline-bench")

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from site_world import SENSORS, STREAM, site
 
 from fogline.broker import Message
-from fogline.broker.packets import message_packet
+from fogline.broker.mqtt.packets import message_packet
 
 QUERIES = {
     "real time": STREAM + "v = COMPUTE AVG(x, 10 s) BY sensor;",

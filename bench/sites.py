@@ -21,7 +21,7 @@ import sites_gateways  # noqa: E402
 import sites_page  # noqa: E402
 import sites_store  # noqa: E402
 
-from fogline.errors import FoglineError  # noqa: E402
+from fogline.common.errors import FoglineError  # noqa: E402
 
 PARTS = ("chain", "gateways", "store")
 

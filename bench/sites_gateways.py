@@ -25,7 +25,7 @@ from far_link import far_link
 from sites_chain import arrivals, connected
 from sites_watch import fit, jobs_of, problems_in, spread, tell, until, when_it_answers
 
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.coordinator.client import CoordinatorClient
 from fogline.demo.world import Process, World
 

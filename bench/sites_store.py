@@ -19,10 +19,10 @@ from typing import Any
 from sites_chain import CODE, FILE, Chain
 from sites_watch import jobs_of, reported, spread, tell, until, when_it_answers
 
+from fogline.common.process.free_ports import free_port
 from fogline.control import ControlledNode
 from fogline.coordinator.client import CoordinatorClient
 from fogline.demo.world import World
-from fogline.free_ports import free_port
 from fogline.model.assignment_text import named
 from fogline.model.jobs import Assignment
 from fogline.model.nodes import SITE, Node, Observed

@@ -9,9 +9,9 @@ from typing import Any
 
 from rich.console import Console
 
+from fogline.common.errors import FoglineError, SetupError
 from fogline.coordinator.client import CoordinatorClient
 from fogline.demo.world import World
-from fogline.errors import FoglineError, SetupError
 
 POLL_SECONDS = 0.05
 POLL_SHARE = 4

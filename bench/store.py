@@ -23,7 +23,7 @@ import store_page
 import store_rest
 from machine import describe
 
-from fogline.errors import FoglineError
+from fogline.common.errors import FoglineError
 
 PARTS = {
     "library": store_library.measure,

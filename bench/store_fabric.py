@@ -28,7 +28,7 @@ from store_questions import (
     stretch,
 )
 
-from fogline.errors import SetupError
+from fogline.common.errors import SetupError
 
 ORIGIN, HOLDER, ASKED = SITES = ("north", "south", "west")
 DEATHS = 5

@@ -31,9 +31,9 @@ from store_data import (
 from store_engines import UNDER, Engine, OurStore, Sqlite
 from store_postgres import Postgres, postgres_cluster
 
-from fogline.errors import SetupError
-from fogline.storage.feeder import Feeder
-from fogline.storage.mapping import Readings
+from fogline.common.errors import SetupError
+from fogline.storage.ingest.log_to_store import Feeder
+from fogline.storage.ingest.mapping import Readings
 from fogline.storage.store import SiteStore
 from fogline.storage.values import batch
 
@@ -42,7 +42,7 @@ _TURNS = 7
 _MEMORY = """
 import numpy as np, psutil
 from fogline.storage.values import batch
-from fogline.storage.latest import Latest
+from fogline.storage.files.latest import Latest
 latest = Latest(256 << 20)
 names = lambda first: [f"metric_{i}" for i in range(first, first + 10_000)]
 ones = ["entity"] * 10_000

@@ -16,7 +16,7 @@ import pyarrow as pa
 from store_data import NAMES
 from store_engines import BUCKETS, BY_TIME, HISTORY, INDEX, LATEST, RENEW, UNDER
 
-from fogline.free_ports import free_port
+from fogline.common.process.free_ports import free_port
 
 
 class Postgres:

@@ -15,11 +15,11 @@ import pyarrow as pa
 from sites_watch import until
 from store_data import seconds, spread
 
-from fogline.agent.children import Child
-from fogline.agent.store_config import StoreConfig
-from fogline.errors import SetupError
-from fogline.fabric.tokens_file import own_token
-from fogline.fabric.wire import ARROW_TYPE, from_arrow, to_arrow
+from fogline.agent.config.store import StoreConfig
+from fogline.common.errors import SetupError
+from fogline.common.process.children import Child
+from fogline.fabric.api.tokens_file import own_token
+from fogline.fabric.http.arrow import ARROW_TYPE, from_arrow, to_arrow
 
 JSON_TYPE = "application/json"
 SECRET = "what the nodes of this run share"

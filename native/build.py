@@ -13,7 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 NAMES = ("journal", "access")
-FOLDER = HERE.parent / "src" / "fogline" / "broker"
+FOLDER = HERE.parent / "src" / "fogline" / "broker" / "mosquitto"
 FLAGS = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
 INSTALL = "apt-get install gcc libc6-dev mosquitto-dev"
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from fogline.cli import main
-from fogline.settings import Settings
-from fogline.spark.session import JAR, open_session
+from fogline.cli.main import main
+from fogline.common.settings import Settings
+from fogline.spark.session.session import JAR, open_session
 
 JAVA = "-XX:TieredStopAtLevel=1"
 """Tests start Spark often and never run it for long: compiling thoroughly would take longer."""

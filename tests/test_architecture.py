@@ -1,59 +1,89 @@
 """Imports run one way, without cycles, and only `fogline.spark` knows pyspark.
 
-The checker reads the syntax trees of all modules, so imports in function bodies count too. Its own
-tests run it over made-up trees that break each rule.
+Every package is listed with the packages it may import, and every package with folders lists them
+from the lowest up: a part may import the parts before it. The checker reads the syntax trees of all
+modules, so imports in function bodies count too. Its own tests run it over made-up trees that break
+each rule.
 """
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
+MOST_MODULES = 18
 
-CHAIN = ("model", "language", "plan", "placement", "deploy", "adapt", "coordinator")
-# Which of our packages each package may import, besides itself. What is not listed (the programs
-# at the outer edge) may import anything but `cli`.
-BASE = frozenset(
-    {
-        *("", "errors", "settings", "child", "private_files", "unused_files"),
-        *("http_server", "config_file", "garbage", "priority", "fabric_secret"),
-        "http_hosts",
-        *("state_files", "sealed_files"),
-    }
-)
-SEES: dict[str, frozenset[str]] = {
-    "": frozenset(),
-    "errors": frozenset(),
-    "settings": frozenset({"", "errors"}),
-    "child": frozenset({"", "errors"}),
-    "private_files": frozenset({"", "errors"}),
-    "unused_files": frozenset(),
-    "state_files": frozenset({"", "errors"}),
-    "sealed_files": frozenset({"", "errors", "state_files"}),
-    "garbage": frozenset(),
-    "priority": frozenset(),
-    "free_ports": frozenset({"", "errors"}),
-    "config_file": frozenset({"", "errors"}),
-    "http_hosts": frozenset({"", "errors"}),
-    "fabric_secret": frozenset({"", "errors", "private_files", "state_files"}),
-    **{name: BASE | frozenset(CHAIN[:place]) for place, name in enumerate(CHAIN)},
+# Which packages each may import besides itself; `x.y` is a part of one. `common` and `fogline`
+# itself (the version) are open to all but `common` and `model`.
+SEES: dict[str, tuple[str, ...]] = {
+    "common": (),
+    "model": ("common.errors",),
+    "formats": ("common", "model"),
+    "language": ("common", "model"),
+    "plan": ("common", "model", "language"),
+    "placement": ("common", "model", "language", "plan"),
+    "deploy": ("common", "model", "language", "plan", "placement"),
+    "adapt": ("common", "model", "language", "plan", "placement", "deploy"),
+    "log": ("common", "model"),
+    "broker": ("common", "model", "log"),
+    "control": ("common", "model", "broker"),
+    "links": ("common", "model", "broker", "log"),
+    "storage": ("common", "model", "formats", "log"),
+    "fabric": ("common", "model", "formats", "log", "storage", "broker", "control"),
+    "spark": ("common", "model", "language", "plan"),
     # The gateway's steps are checked before they are sent.
-    "coordinator": BASE | frozenset(CHAIN[:-1]) | {"broker", "control", "gateway"},
-    "model": frozenset({"errors"}),
-    "formats": frozenset(),
-    "simulate": frozenset({"", "errors", "model"}),
-    "spark": BASE | {"model", "language", "plan"},
-    "broker": BASE | {"model", "free_ports"},
-    "log": BASE | {"model"},
-    "storage": BASE | {"model", "formats", "log"},
-    "fabric": BASE | {"model", "formats", "log", "storage", "broker", "control"},
-    "fsck": BASE | {"model", "log", "storage", "spark"},
-    "control": BASE | {"model", "broker"},
-    "links": BASE | {"model", "broker", "log"},
+    "coordinator": (
+        *("common", "model", "language", "plan", "placement", "deploy", "adapt"),
+        *("broker", "control", "gateway.jobs"),
+    ),
+    "gateway": ("common", "model", "formats", "broker", "control", "links", "log"),
+    "agent": (
+        *("common", "model", "language", "plan", "spark"),
+        *("broker", "control", "links", "log", "storage", "fabric"),
+    ),
+    "fsck": ("common", "model", "log", "storage", "spark.jobs"),
+    "simulate": ("common", "model"),
+    "demo": ("common", "model", "broker", "coordinator", "deploy", "simulate"),
+    "bench": ("common", "model", "adapt"),
+    "testing": ("common", "model", "language"),
+    "cli": (
+        *("common", "model", "formats", "language", "plan", "placement", "deploy", "spark"),
+        *("log", "storage", "fabric", "coordinator", "agent", "gateway"),
+        *("simulate", "demo", "fsck"),
+    ),
+}
+# The parts of a package, lowest first: folders, single modules, and "" for the modules beside them.
+# The `__init__` of such a package may import all of them, and none of them imports it.
+PARTS: dict[str, tuple[str, ...]] = {
+    "common": ("errors", "", "process", "http"),
+    "plan": ("", "rules", "analysis", "lowering", "explain"),
+    "adapt": ("replication",),
+    "deploy": ("manifest", "resolve", "query", "diff"),
+    "coordinator": (
+        *("errors", "nodes", "repository", "pipelines", "reconcile", "replication", "api", ""),
+    ),
+    "broker": ("errors", "", "mqtt", "mosquitto", "open"),
+    "log": ("errors", "files", ""),
+    "spark": ("session", "compile", "jobs", "run", ""),
+    "agent": (
+        *("config", "broker", "damage", "jobs", "ingest", "engine", "publish"),
+        *("coordination", "supervisor"),
+    ),
+    "gateway": ("operators", "jobs", "runtime", ""),
+    "storage": ("errors", "", "files", "catalog", "query", "store", "ingest"),
+    "fabric": (
+        *("errors", "http", "query", "api", "membership", "replicas", "streams"),
+        *("federation", ""),
+    ),
+    "demo": ("traffic_files", ""),
+    "testing": ("reference", ""),
+    "cli": ("output", "site", "run", "coordinator", ""),
 }
 
 
@@ -65,6 +95,9 @@ class Import:
     target: str
     line: int
     eager: bool
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.line} imports {self.target}"
 
 
 def module_name(path: Path, source: Path) -> str:
@@ -124,23 +157,70 @@ def package(module: str) -> str:
     return [*module.split("."), ""][1]
 
 
+def part(module: str) -> str:
+    """Where a package has parts: `plan.rules` for `fogline.plan.rules.x`, `plan.` for
+    `fogline.plan.x` and `plan` for its `__init__`. Else the package."""
+    home, inner = package(module), module.split(".")[2:]
+    if home not in PARTS or not inner:
+        return home
+    return f"{home}.{inner[0] if inner[0] in PARTS[home] else ''}"
+
+
 def is_spark(module: str) -> bool:
     return module.split(".")[0] == "pyspark"
 
 
+def may_import(module: str, target: str) -> bool:
+    here, there = package(module), package(target)
+    if is_spark(target):
+        return here == "spark"
+    if not here or here not in SEES:
+        return False
+    if not there:
+        return here not in ("common", "model")
+    if here != there:
+        seen = target.removeprefix("fogline.")
+        return any(f"{seen}.".startswith(f"{name}.") for name in SEES[here])
+    if here not in PARTS or part(module) in (part(target), here):
+        return True
+    order = [f"{here}.{name}" for name in PARTS[here]]
+    known = part(module) in order and part(target) in order
+    return known and order.index(part(target)) < order.index(part(module))
+
+
 def layer_violations(found: list[Import]) -> list[str]:
-    wrong = []
-    for item in found:
-        here, there = package(item.module), package(item.target)
-        if is_spark(item.target):
-            allowed = here == "spark"
-        elif there == "cli":
-            allowed = here in ("cli", "__main__")
-        else:
-            allowed = here == there or here not in SEES or there in SEES[here]
-        if not allowed:
-            wrong.append(f"{item.module}:{item.line} imports {item.target}")
-    return wrong
+    return [str(item) for item in found if not may_import(item.module, item.target)]
+
+
+def unlisted(source: Path) -> list[str]:
+    """Packages and parts that are not listed, and listed ones that do not exist."""
+    folders = {path.parent.relative_to(source).parts for path in source.rglob("*.py")}
+    there = {parts[1] for parts in folders if len(parts) > 1}
+    inner = {(parts[1], parts[2]) for parts in folders if len(parts) > 2}
+    listed = {
+        (home, name)
+        for home, names in PARTS.items()
+        for name in names
+        if name and not (source / "fogline" / home / f"{name}.py").exists()
+    }
+    return [
+        *(f"{name} is in only one of SEES and the source" for name in sorted(there ^ set(SEES))),
+        *(f"{a}/{b} is in only one of PARTS and the source" for a, b in sorted(inner ^ listed)),
+    ]
+
+
+def loose_modules(source: Path) -> list[str]:
+    return [path.name for path in (source / "fogline").glob("*.py") if path.name != "__init__.py"]
+
+
+def crowded_folders(source: Path) -> list[str]:
+    """Folders of more modules than can be looked through; their `__init__` is not counted."""
+    counts = Counter(
+        str(path.parent.relative_to(source))
+        for path in source.rglob("*.py")
+        if path.name != "__init__.py"
+    )
+    return sorted(f"{name}: {n}" for name, n in counts.items() if n > MOST_MODULES)
 
 
 def eager_path_to_spark(found: list[Import], start: str) -> list[str]:
@@ -158,12 +238,15 @@ def eager_path_to_spark(found: list[Import], start: str) -> list[str]:
     return []
 
 
-def cycle(found: list[Import]) -> list[str]:
-    """One import cycle among our modules, or nothing; lazy imports count."""
+def cycle(found: Iterable[Import], by: Callable[[str], str] = str) -> list[str]:
+    """One import cycle among our modules, or among what `by` makes of them; or nothing.
+
+    Lazy imports count."""
     graph: dict[str, set[str]] = {}
     for item in found:
-        if item.module != item.target and not is_spark(item.target):
-            graph.setdefault(item.module, set()).add(item.target)
+        here, there = by(item.module), by(item.target)
+        if here != there and not is_spark(item.target):
+            graph.setdefault(here, set()).add(there)
     done: set[str] = set()
 
     def walk(module: str, path: list[str]) -> list[str]:
@@ -180,26 +263,39 @@ def cycle(found: list[Import]) -> list[str]:
     return next((loop for module in sorted(graph) if (loop := walk(module, []))), [])
 
 
-def test_the_checker_sees_the_project() -> None:
-    assert {"fogline", "fogline.errors", "fogline.simulate"} <= set(modules(SOURCE))
-    assert imports(SOURCE)
+@pytest.fixture(scope="module")
+def ours() -> list[Import]:
+    return imports(SOURCE)
 
 
-def test_imports_run_one_way() -> None:
-    assert layer_violations(imports(SOURCE)) == []
+def test_the_checker_sees_the_project(ours: list[Import]) -> None:
+    assert {"fogline", "fogline.common.errors", "fogline.simulate"} <= set(modules(SOURCE))
+    assert ours
 
 
-def test_gateway_and_store_decode_with_the_same_modules() -> None:
-    users = {package(item.module) for item in imports(SOURCE) if package(item.target) == "formats"}
-    assert {"gateway", "storage"} <= users
+def test_every_package_is_listed() -> None:
+    assert unlisted(SOURCE) == []
 
 
-def test_no_import_cycles() -> None:
-    assert cycle(imports(SOURCE)) == []
+def test_no_module_is_loose() -> None:
+    assert loose_modules(SOURCE) == []
 
 
-def test_the_command_line_starts_without_spark() -> None:
-    assert eager_path_to_spark(imports(SOURCE), "fogline.cli") == []
+def test_no_folder_is_crowded() -> None:
+    assert crowded_folders(SOURCE) == []
+
+
+def test_imports_run_one_way(ours: list[Import]) -> None:
+    assert layer_violations(ours) == []
+
+
+@pytest.mark.parametrize("by", [str, package, part])
+def test_no_import_cycles(ours: list[Import], by: Callable[[str], str]) -> None:
+    assert cycle(ours, by) == []
+
+
+def test_the_command_line_starts_without_spark(ours: list[Import]) -> None:
+    assert eager_path_to_spark(ours, "fogline.cli.main") == []
 
 
 def make_tree(root: Path, files: dict[str, str]) -> Path:
@@ -233,8 +329,8 @@ def make_tree(root: Path, files: dict[str, str]) -> Path:
             "fogline.agent.a:1 imports pyspark.sql",
         ),
         (
-            {"fogline/agent/a.py": "import fogline.cli", "fogline/cli.py": ""},
-            "fogline.agent.a:1 imports fogline.cli",
+            {"fogline/demo/a.py": "import fogline.cli.main", "fogline/cli/main.py": ""},
+            "fogline.demo.a:1 imports fogline.cli.main",
         ),
         (
             {"fogline/simulate/a.py": "import fogline.plan.b", "fogline/plan/b.py": ""},
@@ -243,6 +339,47 @@ def make_tree(root: Path, files: dict[str, str]) -> Path:
         (
             {"fogline/spark/a.py": "from fogline.deploy import b", "fogline/deploy/b.py": ""},
             "fogline.spark.a:1 imports fogline.deploy.b",
+        ),
+        (
+            {"fogline/newcomer/a.py": "import fogline.model.b", "fogline/model/b.py": ""},
+            "fogline.newcomer.a:1 imports fogline.model.b",
+        ),
+        (
+            {
+                "fogline/coordinator/a.py": "from fogline.gateway.runtime import b",
+                "fogline/gateway/runtime/b.py": "",
+            },
+            "fogline.coordinator.a:1 imports fogline.gateway.runtime.b",
+        ),
+        (
+            {
+                "fogline/fabric/http/a.py": "from fogline.fabric.api.b import c",
+                "fogline/fabric/api/b.py": "",
+            },
+            "fogline.fabric.http.a:1 imports fogline.fabric.api.b",
+        ),
+        (
+            {
+                "fogline/fabric/api/a.py": "from fogline.fabric.process import b",
+                "fogline/fabric/process.py": "",
+            },
+            "fogline.fabric.api.a:1 imports fogline.fabric.process",
+        ),
+        (
+            {
+                "fogline/broker/mqtt/a.py": "from fogline.broker import Broker",
+                "fogline/broker/__init__.py": "",
+            },
+            "fogline.broker.mqtt.a:1 imports fogline.broker",
+        ),
+        (
+            {
+                "fogline/plan/newcomer/a.py": "from fogline.plan.b import c",
+                "fogline/plan/b.py": "",
+                "fogline/plan/rules/c.py": "from fogline.plan.explain import d",
+                "fogline/plan/explain/d.py": "",
+            },
+            "fogline.plan.rules.c:1 imports fogline.plan.explain.d",
         ),
     ],
 )
@@ -254,17 +391,23 @@ def test_the_checker_finds_a_wrong_import(
 
 def test_the_checker_lets_right_imports_pass(tmp_path: Path) -> None:
     files = {
-        "fogline/spark/a.py": "import pyspark\nfrom fogline.plan.b import c\nfrom .d import e",
-        "fogline/spark/d.py": "",
-        "fogline/plan/b.py": "from ..errors import FoglineError\nfrom fogline.model import m",
+        "fogline/spark/a.py": "import pyspark\nfrom fogline.plan.b import c\nfrom .run.d import e",
+        "fogline/spark/run/d.py": "",
+        "fogline/plan/b.py": "from ..common.errors import E\nfrom fogline.model import m",
         "fogline/model/m.py": "",
-        "fogline/errors.py": "",
-        "fogline/cli.py": "def main():\n    from fogline.spark import a",
+        "fogline/common/errors.py": "",
+        "fogline/coordinator/api/a.py": "from fogline.gateway.jobs import b",
+        "fogline/gateway/jobs/b.py": "",
+        "fogline/broker/__init__.py": "from fogline.broker.open import open_broker",
+        "fogline/broker/open.py": "from fogline.broker.mqtt.client import Client",
+        "fogline/broker/mqtt/client.py": "from fogline.broker.interface import Broker",
+        "fogline/broker/interface.py": "",
+        "fogline/cli/main.py": "def main():\n    from fogline.spark import a",
     }
     found = imports(make_tree(tmp_path, files))
     assert layer_violations(found) == []
-    assert cycle(found) == []
-    assert eager_path_to_spark(found, "fogline.cli") == []
+    assert [cycle(found, by) for by in (str, package, part)] == [[], [], []]
+    assert eager_path_to_spark(found, "fogline.cli.main") == []
 
 
 def test_the_checker_finds_a_cycle(tmp_path: Path) -> None:
@@ -277,11 +420,53 @@ def test_the_checker_finds_a_cycle(tmp_path: Path) -> None:
     assert loop == ["fogline.plan.a", "fogline.plan.b", "fogline.plan.c", "fogline.plan.a"]
 
 
+def test_the_checker_finds_a_cycle_of_packages(tmp_path: Path) -> None:
+    files = {
+        "fogline/plan/a.py": "from fogline.model.b import x",
+        "fogline/model/b.py": "",
+        "fogline/model/c.py": "def f():\n    from fogline.plan.d import y",
+        "fogline/plan/d.py": "",
+    }
+    found = imports(make_tree(tmp_path, files))
+    assert cycle(found) == []
+    assert cycle(found, package) == ["model", "plan", "model"]
+
+
+def test_the_checker_finds_a_cycle_inside_a_package(tmp_path: Path) -> None:
+    files = {
+        "fogline/plan/rules/a.py": "from fogline.plan.lowering.b import x",
+        "fogline/plan/lowering/b.py": "from fogline.plan.c import y",
+        "fogline/plan/c.py": "",
+        "fogline/plan/d.py": "from fogline.plan.rules.e import z",
+        "fogline/plan/rules/e.py": "",
+    }
+    found = imports(make_tree(tmp_path, files))
+    assert cycle(found, package) == []
+    assert cycle(found, part) == ["plan.", "plan.rules", "plan.lowering", "plan."]
+
+
+def test_the_checker_finds_what_is_not_listed(tmp_path: Path) -> None:
+    files = {"fogline/newcomer/a.py": "", "fogline/plan/newcomer/a.py": "", "fogline/loose.py": ""}
+    tree = make_tree(tmp_path, files)
+    assert "newcomer is in only one of SEES and the source" in unlisted(tree)
+    assert "plan/newcomer is in only one of PARTS and the source" in unlisted(tree)
+    assert "plan/rules is in only one of PARTS and the source" in unlisted(tree)
+    assert loose_modules(tree) == ["loose.py"]
+
+
+def test_the_checker_finds_a_crowded_folder(tmp_path: Path) -> None:
+    names = [f"fogline/plan/m{n}.py" for n in range(MOST_MODULES)]
+    few = dict.fromkeys(["fogline/plan/__init__.py", *names], "")
+    assert crowded_folders(make_tree(tmp_path, few)) == []
+    tree = make_tree(tmp_path, {"fogline/plan/more.py": ""})
+    assert crowded_folders(tree) == [f"fogline/plan: {MOST_MODULES + 1}"]
+
+
 def test_the_checker_finds_spark_behind_the_command_line(tmp_path: Path) -> None:
     files = {
-        "fogline/cli.py": "from fogline.run import go",
-        "fogline/run.py": "from fogline.spark.a import b",
+        "fogline/cli/main.py": "from fogline.cli.run.go import go",
+        "fogline/cli/run/go.py": "from fogline.spark.a import b",
         "fogline/spark/a.py": "from pyspark.sql import SparkSession",
     }
-    path = eager_path_to_spark(imports(make_tree(tmp_path, files)), "fogline.cli")
-    assert path == ["fogline.cli", "fogline.run", "fogline.spark.a", "pyspark.sql"]
+    path = eager_path_to_spark(imports(make_tree(tmp_path, files)), "fogline.cli.main")
+    assert path == ["fogline.cli.main", "fogline.cli.run.go", "fogline.spark.a", "pyspark.sql"]

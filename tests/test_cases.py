@@ -22,15 +22,15 @@ from pyspark.sql import SparkSession
 from fogline.language.ast import QueryFile
 from fogline.language.parser import parse
 from fogline.model.results import Result, parse_results
-from fogline.plan.build import plan_text
+from fogline.plan.analysis.build import plan_text
+from fogline.plan.explain.show import show_plan
+from fogline.plan.lowering.program import Program, lower
 from fogline.plan.operators import Plan
-from fogline.plan.program import Program, lower
 from fogline.plan.rules import optimise
-from fogline.plan.show import show_plan
 from fogline.plan.user_functions import UserFunctions
-from fogline.spark.engine import StreamRun, run_batch
-from fogline.spark.functions import spark_functions
-from fogline.spark.scan import Input
+from fogline.spark.compile.functions import spark_functions
+from fogline.spark.compile.scan import Input
+from fogline.spark.run.engine import StreamRun, run_batch
 from fogline.testing.reference import Record, evaluate
 from fogline.testing.reference.formulas import iso
 

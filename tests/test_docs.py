@@ -14,11 +14,11 @@ import click
 import pytest
 from pyspark.sql import SparkSession
 
-from fogline.cli import cli
-from fogline.errors import QueryError
+from fogline.cli.main import cli
+from fogline.common.errors import QueryError
+from fogline.common.settings import Settings
 from fogline.language.functions import ALIASES, FUNCTIONS
-from fogline.plan.build import plan_text
-from fogline.settings import Settings
+from fogline.plan.analysis.build import plan_text
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

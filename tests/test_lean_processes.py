@@ -7,8 +7,8 @@ import sys
 
 SPARK = """
 from pyspark.sql import functions as F
-from fogline.settings import load
-from fogline.spark.session import open_session
+from fogline.common.settings import load
+from fogline.spark.session.session import open_session
 spark = open_session(load(), "lean")
 assert spark.range(3).select((F.col("id") + F.lit(1)).alias("n")).collect()[2].n == 3
 spark.stop()
@@ -16,8 +16,8 @@ spark.stop()
 NUMPY = """
 import numpy as np
 from pyspark.sql import functions as F
-from fogline.settings import load
-from fogline.spark.session import open_session
+from fogline.common.settings import load
+from fogline.spark.session.session import open_session
 spark = open_session(load(), "numpy")
 row = spark.range(1).select(F.lit(np.float64(1.5)), F.lit(np.int64(2))).first()
 assert tuple(row) == (1.5, 2), row
@@ -28,7 +28,7 @@ spark.stop()
 STORE = """
 import fogline.fabric.process
 fogline.fabric.process.save_memory()
-import fogline.fabric.fabric
+import fogline.fabric.federation.fabric
 """
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fogline.adapt.folding import folded
-from fogline.adapt.stability import (
+from fogline.adapt.replication.folding import folded
+from fogline.adapt.replication.stability import (
     DAY,
     Limits,
     NodeHistory,
@@ -18,7 +18,7 @@ from fogline.adapt.stability import (
     most_stable,
     stability,
 )
-from fogline.errors import DataError
+from fogline.common.errors import DataError
 
 NOW = 100 * DAY
 OLD = st.floats(0, 92 * DAY)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.adapt import query_placement, solver
-from fogline.adapt.query import (
+from fogline.adapt.replication import query_placement, solver
+from fogline.adapt.replication.query import (
     LEAST_SHARE,
     LONGEST,
     Candidate,
@@ -22,8 +22,8 @@ from fogline.adapt.query import (
     at_home,
     evaluate,
 )
-from fogline.adapt.query_placement import sample, solve
-from fogline.errors import DataError, SetupError
+from fogline.adapt.replication.query_placement import sample, solve
+from fogline.common.errors import DataError, SetupError
 
 NODES = "uvwx"
 

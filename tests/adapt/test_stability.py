@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.adapt.stability import (
+from fogline.adapt.replication.stability import (
     DAY,
     Limits,
     NodeHistory,
@@ -23,8 +23,8 @@ from fogline.adapt.stability import (
     period,
     stability,
 )
-from fogline.adapt.uncopied import uncopied
-from fogline.errors import DataError
+from fogline.adapt.replication.uncopied import uncopied
+from fogline.common.errors import DataError
 
 NOW = 30 * DAY
 TIMES = st.floats(0, NOW)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fogline.agent.config import SiteConfig
-from fogline.agent.site_jobs import SiteJobs
+from fogline.agent.config.site import SiteConfig
+from fogline.agent.jobs.site_jobs import SiteJobs
 from fogline.log import SiteLog
 
 

@@ -19,7 +19,7 @@ import paho.mqtt.client as paho
 import psutil
 from paho.mqtt.enums import CallbackAPIVersion
 
-from fogline.free_ports import free_port
+from fogline.common.process.free_ports import free_port
 from fogline.log import SiteLog
 from tests.waiting import wait_for
 
@@ -49,7 +49,7 @@ class AgentProcess:
         return SiteLog(self.folder / "test" / "log")
 
     def start(self) -> None:
-        command = [sys.executable, "-c", "from fogline.cli import main; main()"]
+        command = [sys.executable, "-c", "from fogline.cli.main import main; main()"]
         with (self.folder / "agent.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, "agent", "--config", str(self.config)],

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from fogline import settings
-from fogline.agent.engine import Engine
+from fogline.agent.engine.process import Engine
+from fogline.common import settings
 from fogline.log import SiteLog
-from fogline.plan.query_file import check_text
+from fogline.plan.analysis.query_file import check_text
 from fogline.plan.rules import optimise
-from fogline.spark.site_job import JobSpec, SiteJob
+from fogline.spark.jobs.site_job import JobSpec, SiteJob
 from tests.waiting import wait_for
 
 QUERY = """

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from fogline.agent.assignments import Assignments
-from fogline.agent.config import SiteConfig
-from fogline.agent.forwarders import observed_forwarder
-from fogline.agent.jobs import (
+from fogline.agent.config.site import SiteConfig
+from fogline.agent.jobs.assignments import Assignments
+from fogline.agent.jobs.forwarders import observed_forwarder
+from fogline.agent.jobs.job import (
     AgentJob,
     copies,
     job_folder,
@@ -24,15 +24,15 @@ from fogline.agent.jobs import (
     routes,
     subscriptions,
 )
-from fogline.agent.packages import Packages
-from fogline.agent.site_jobs import SiteJobs
-from fogline.agent.starts import life_name, load_starts
-from fogline.errors import DataError, FoglineError, UsageError
+from fogline.agent.jobs.packages import Packages
+from fogline.agent.jobs.site_jobs import SiteJobs
+from fogline.agent.jobs.start_positions import life_name, load_starts
+from fogline.common.errors import DataError, FoglineError, UsageError
+from fogline.common.state_files import find_damaged
 from fogline.log import SiteLog, get_position, set_position
 from fogline.log.counting import RecordCounter
 from fogline.model.jobs import Assignment, Code, Place, Query, Route, Steps
-from fogline.spark.checkpoints import note_logs
-from fogline.state_files import find_damaged
+from fogline.spark.jobs.checkpoints import note_logs
 from tests.agent.kit import fill
 
 CODE = Code("job:run", "0" * 64, "job.py")
@@ -247,7 +247,7 @@ def test_what_cannot_run_here_changes_nothing(jobs: SiteJobs, wrong: Assignment)
 
 
 def test_jobs_of_the_site_itself_are_not_touched(tmp_path: Path, logs: SiteLog) -> None:
-    from fogline.agent.config import JobConfig
+    from fogline.agent.config.site import JobConfig
 
     (tmp_path / "own.ins").write_text(QUERY, encoding="utf-8")
     config = SiteConfig("s", tmp_path, jobs=(JobConfig("own", tmp_path / "own.ins"),))
@@ -348,7 +348,7 @@ def test_what_is_owed_is_not_sent_elsewhere(
         with pytest.raises(UsageError, match="still ending"):
             jobs.check([elsewhere])
         assert not jobs.release_drained(stopped=2, revision=3)
-    monkeypatch.setattr("fogline.agent.site_jobs._PATIENT_SECONDS", -1.0)
+    monkeypatch.setattr("fogline.agent.jobs.site_jobs._PATIENT_SECONDS", -1.0)
     with pytest.raises(UsageError, match="still ending"):
         jobs.check([elsewhere])
     assert jobs.release_drained(stopped=2, revision=3)

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from fogline.errors import UsageError
+from fogline.common.errors import UsageError
 from fogline.log import SiteLog
-from fogline.spark.checkpoints import committed
-from fogline.spark.code_job import CodeJob, CodeSpec, source_options
-from fogline.spark.user_code import load_function
+from fogline.spark.jobs.checkpoints import committed
+from fogline.spark.jobs.code_job import CodeJob, CodeSpec, source_options
+from fogline.spark.jobs.user_code import load_function
 from tests.agent.kit import payloads
 from tests.waiting import wait_for
 

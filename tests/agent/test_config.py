@@ -9,12 +9,12 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from fogline.agent.config import SiteConfig, read_config
-from fogline.agent.manager import Manager
-from fogline.agent.site import Site
-from fogline.errors import FoglineError, SetupError, UsageError
-from fogline.settings import Settings
-from fogline.spark.session import _configuration
+from fogline.agent.config.site import SiteConfig, read_config
+from fogline.agent.coordination.manager import Manager
+from fogline.agent.supervisor.site import Site
+from fogline.common.errors import FoglineError, SetupError, UsageError
+from fogline.common.settings import Settings
+from fogline.spark.session.session import _configuration
 
 
 def write(folder: Path, text: str) -> Path:

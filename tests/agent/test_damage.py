@@ -15,17 +15,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fogline.agent.config import read_config
-from fogline.agent.damage import DAMAGE_LOG, JOURNAL, DamageWatch
-from fogline.agent.intake import Subscription
-from fogline.agent.journal_intake import JournalIntake
-from fogline.agent.site import Site
-from fogline.cli import cli
-from fogline.free_ports import free_port
+from fogline.agent.config.site import read_config
+from fogline.agent.damage.watch import DAMAGE_LOG, JOURNAL, DamageWatch
+from fogline.agent.ingest.intake import Subscription
+from fogline.agent.ingest.journal_intake import JournalIntake
+from fogline.agent.supervisor.site import Site
+from fogline.cli.main import cli
+from fogline.common.process.free_ports import free_port
 from fogline.log import LogReader, LogWriter, SiteLog
-from fogline.log.damage import LOST, REPAIRED, load_all
-from fogline.log.frames import FRAME_BYTES, HEAD
-from fogline.log.segments import heads, list_segments
+from fogline.log.files.damage import LOST, REPAIRED, load_all
+from fogline.log.files.frames import FRAME_BYTES, HEAD
+from fogline.log.files.segments import heads, list_segments
 from tests.agent.rooms import BASE, Subscriber, publish
 from tests.log.kit import flip, follow, segments
 from tests.waiting import wait_for

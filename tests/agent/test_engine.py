@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from fogline.agent import engine as module
-from fogline.agent.engine import Engine, with_slots
-from fogline.agent.engine_jobs import own_trigger
-from fogline.agent.told import engine_slots
+from fogline.agent.engine import process as module
+from fogline.agent.engine.jobs import own_trigger
+from fogline.agent.engine.process import Engine, with_slots
+from fogline.agent.supervisor.child_configs import engine_slots
 from fogline.model.jobs import Assignment, Code
 from fogline.model.sites import JobStatus, QueryStatus
 

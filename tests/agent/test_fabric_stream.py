@@ -9,27 +9,27 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from fogline import settings
-from fogline.agent.jobs import AgentJob, fabric_logs, make_job, subscriptions
-from fogline.deploy.assign import assignments
-from fogline.deploy.insights import deploy_query
-from fogline.deploy.topology import Topology
-from fogline.errors import UsageError
-from fogline.fabric.feed_log import FeedLog
-from fogline.fabric.sources import OwnChanges
+from fogline.agent.jobs.job import AgentJob, fabric_logs, make_job, subscriptions
+from fogline.common import settings
+from fogline.common.errors import UsageError
+from fogline.deploy.query.insights import deploy_query
+from fogline.deploy.resolve.assign import assignments
+from fogline.deploy.resolve.topology import Topology
+from fogline.fabric.federation.sources import OwnChanges
+from fogline.fabric.streams.fabric_log import FeedLog
 from fogline.log import SiteLog
 from fogline.model.jobs import WHOLE, Assignment, Query
 from fogline.model.nodes import ONLINE, Node, NodeView
 from fogline.model.question import Question
 from fogline.model.sites import fabric_log
 from fogline.model.times import iso_micros
-from fogline.plan.asked import question_of
-from fogline.plan.look_back import look_back_ms
+from fogline.plan.analysis.query_file import check_text
+from fogline.plan.lowering.fabric_query import question_of
+from fogline.plan.lowering.look_back import look_back_ms
+from fogline.plan.lowering.program import lower
 from fogline.plan.operators import Plan
-from fogline.plan.program import lower
-from fogline.plan.query_file import check_text
 from fogline.plan.rules import optimise
-from fogline.spark.site_job import JobSpec, SiteJob, stream_input
+from fogline.spark.jobs.site_job import JobSpec, SiteJob, stream_input
 from fogline.storage.store import SiteStore
 from fogline.storage.values import Value, from_values
 from tests.agent.kit import AgentProcess, Publisher, payloads

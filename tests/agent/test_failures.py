@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fogline.agent.engine_jobs import EngineJob, Workplace
+from fogline.agent.engine.jobs import EngineJob, Workplace
 from fogline.log import SiteLog
 from fogline.model.jobs import Assignment, Code, Place
 from fogline.model.sites import JobStatus, QueryStatus
-from fogline.spark.failures import python_traceback, told
+from fogline.spark.session.failures import python_traceback, told
 
 FAILURE = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted: \
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import pytest
 
-from fogline.agent import publish
-from fogline.agent.intake import Intake, Subscription
+from fogline.agent.ingest.intake import Intake, Subscription
+from fogline.agent.publish import process
 from fogline.broker import Broker, Message, Options, open_broker
 from fogline.broker.memory import hub
 from fogline.links.sender import Outlet
@@ -176,8 +176,8 @@ def test_what_was_never_done_is_due_on_a_machine_that_just_started(
 ) -> None:
     """The clock counts from the start of the machine, and its first seconds are not a past."""
     now = 2.0
-    monkeypatch.setattr(publish.time, "monotonic", lambda: now)
-    clock = publish._Clock()
+    monkeypatch.setattr(process.time, "monotonic", lambda: now)
+    clock = process._Clock()
     assert clock.is_due("status", 1000.0)
     now = 1001.0
     assert not clock.is_due("status", 1000.0)
@@ -190,12 +190,12 @@ def test_what_comes_after_a_while_is_sent_at_once(
     address: str, site: SiteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody looks meanwhile: the writing of a log wakes who sends it."""
-    monkeypatch.setattr(publish, "_STATUS_SECONDS", 1000.0)
+    monkeypatch.setattr(process, "_STATUS_SECONDS", 1000.0)
     told: list[dict[str, Any]] = []
-    monkeypatch.setattr(publish, "tell", told.append)
+    monkeypatch.setattr(process, "tell", told.append)
     config = {"logs": str(site.root), "client": "p", "broker": address, "tls": None}
     parent = Told(config | {"topics": ["out"], "revision": 1})
-    thread = threading.Thread(target=publish.run, args=(parent,), daemon=True)
+    thread = threading.Thread(target=process.run, args=(parent,), daemon=True)
     with open_broker(address, Options(client_id="reader")) as reader, site.writer("out") as writer:
         reader.connect()
         reader.subscribe("#")

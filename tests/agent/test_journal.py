@@ -28,28 +28,20 @@ import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
-from fogline.agent import journal_intake as module
-from fogline.agent.intake import Subscription
-from fogline.agent.journal import READER, register
-from fogline.agent.journal_intake import JournalIntake
-from fogline.agent.site_broker import enforce_journal
+from fogline.agent.broker.site_broker import enforce_journal
+from fogline.agent.ingest import journal_intake as module
+from fogline.agent.ingest.intake import Subscription
+from fogline.agent.ingest.journal_intake import JournalIntake
 from fogline.broker import Message, open_broker
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
-from fogline.errors import SetupError
-from fogline.log import (
-    LogBusy,
-    LogReader,
-    LogWriter,
-    SiteLog,
-    committed,
-    get_position,
-    set_position,
-    sources,
-)
-from fogline.log.damage import load_all
-from fogline.log.frames import FrameBody
-from fogline.log.segments import header, list_segments
-from fogline.state_files import find_damaged
+from fogline.broker.mosquitto.journal import READER, register
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
+from fogline.common.errors import SetupError
+from fogline.common.state_files import find_damaged
+from fogline.log import LogBusy, LogReader, LogWriter, SiteLog, get_position, set_position
+from fogline.log.files import committed, sources
+from fogline.log.files.damage import load_all
+from fogline.log.files.frames import FrameBody
+from fogline.log.files.segments import header, list_segments
 from tests.broker.worlds import eventually, send
 
 NEVER = threading.Event()
@@ -465,7 +457,7 @@ def ingest(journal: Path, logs: Path, subscriptions: list[dict[str, Any]]) -> su
         "subscriptions": subscriptions,
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "fogline.agent.ingest"],
+        [sys.executable, "-m", "fogline.agent.ingest.process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

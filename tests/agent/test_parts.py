@@ -14,19 +14,19 @@ from xml.etree import ElementTree
 import psutil
 import pytest
 
-from fogline.agent import engine_jobs
-from fogline.agent.children import Child
-from fogline.agent.engine_jobs import EngineJob, Workplace
-from fogline.agent.jobs import job_folder
-from fogline.agent.metrics import broker_metrics, job_metrics, node_metrics, prometheus
-from fogline.agent.recent import Recent
-from fogline.agent.rejects import RejectMover
-from fogline.broker.said import LARGEST, keep_bounded
-from fogline.child import tell
+from fogline.agent.engine import jobs
+from fogline.agent.engine.jobs import EngineJob, Workplace
+from fogline.agent.engine.rejects import RejectMover
+from fogline.agent.jobs.job import job_folder
+from fogline.agent.supervisor.metrics import broker_metrics, job_metrics, node_metrics, prometheus
+from fogline.common.process.children import Child
+from fogline.common.process.log_rotation import LARGEST, keep_bounded
+from fogline.common.process.parent import tell
+from fogline.links.dedup import Recent
 from fogline.log import SiteLog
 from fogline.model.jobs import Assignment, Code, Place, Query
 from fogline.model.sites import JobStatus, QueryStatus
-from fogline.spark.site_session import pools_xml
+from fogline.spark.session.site_session import pools_xml
 from tests.agent.kit import payloads
 from tests.waiting import wait_for
 
@@ -167,7 +167,7 @@ def test_without_space_a_job_goes_on_and_its_rejects_wait(
         's = STREAM FROM mqtt(topic="t", format="json", time="at");\n'
         "m = COMPUTE AVG(x, 5 s) EVERY 5 s"
     )
-    monkeypatch.setattr(engine_jobs, "_made", lambda *_: _Running())
+    monkeypatch.setattr(jobs, "_made", lambda *_: _Running())
     site = SiteLog(tmp_path / "log", min_free_bytes=1 << 60)
     place = Workplace(None, tmp_path, site, lambda *_: None, 1000, 5000)  # type: ignore[arg-type]
     job = EngineJob(place, Assignment("j", "", Query(query)), "")
@@ -206,7 +206,7 @@ def test_what_a_job_has_taken_is_counted_on_through_updates_and_restarts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = iter([_Counting("1", 10), _Counting("2", 5), _Counting("3", 1)])
-    monkeypatch.setattr(engine_jobs, "_made", lambda *_: next(runs))
+    monkeypatch.setattr(jobs, "_made", lambda *_: next(runs))
     site = SiteLog(tmp_path / "log", min_free_bytes=1)
     place = Workplace(None, tmp_path, site, lambda *_: None, 1000, 5000)  # type: ignore[arg-type]
     first = Assignment("j", "", Code("m:f", "0" * 64, "m.py"), reads=(Place("in"),))
@@ -231,7 +231,7 @@ def test_what_a_job_has_taken_is_counted_on_through_updates_and_restarts(
 @pytest.fixture
 def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (tmp_path / "echo_child.py").write_text(
-        "from fogline.child import Parent, tell\n"
+        "from fogline.common.process.parent import Parent, tell\n"
         "parent = Parent()\nconfig = parent.config\n"
         "tell({'state': 'running', 'config': config})\n"
         "parent.gone.wait(60)\n",

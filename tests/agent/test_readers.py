@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from fogline.agent import site as site_module
-from fogline.agent.config import JobConfig, RetentionConfig, SiteConfig
-from fogline.agent.jobs import job_folder, job_reader, route_reader
-from fogline.agent.readers import retire_strays
-from fogline.agent.site import Site
-from fogline.agent.site_jobs import SiteJobs
-from fogline.agent.starts import load_starts
-from fogline.agent.store_config import StoreConfig
-from fogline.errors import SetupError
+from fogline.agent.config.site import JobConfig, RetentionConfig, SiteConfig
+from fogline.agent.config.store import StoreConfig
+from fogline.agent.jobs.job import job_folder, job_reader, route_reader
+from fogline.agent.jobs.readers import retire_strays
+from fogline.agent.jobs.site_jobs import SiteJobs
+from fogline.agent.jobs.start_positions import load_starts
+from fogline.agent.supervisor import site as site_module
+from fogline.agent.supervisor.site import Site
+from fogline.common.errors import SetupError
 from fogline.log import SiteLog, get_position, lowest_position, set_position
 from fogline.model.jobs import Assignment, Code, Place, Route
 

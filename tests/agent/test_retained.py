@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from fogline.agent.intake import Intake, Subscription
-from fogline.agent.journal import register
-from fogline.agent.journal_intake import JournalIntake
-from fogline.agent.retained import Greeter
+from fogline.agent.ingest.intake import Intake, Subscription
+from fogline.agent.ingest.journal_intake import JournalIntake
+from fogline.agent.ingest.retained_fetch import Greeter
 from fogline.broker import Message, Options, open_broker
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
+from fogline.broker.mosquitto.journal import register
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.log import LogReader, SiteLog
 from tests.broker.worlds import eventually, send
 
@@ -98,7 +98,7 @@ def test_a_crash_before_it_is_noted_repeats_nothing(
 ) -> None:
     retain(broker, ("room/1", b"x"))
     with monkeypatch.context() as patch:
-        patch.setattr("fogline.agent.journal_intake.note_greeted", lambda *_: None)
+        patch.setattr("fogline.agent.ingest.journal_intake.note_greeted", lambda *_: None)
         with intake_of(broker, logs, subscription()) as intake:
             eventually(lambda: intake.targets[0].messages == 1)
     with intake_of(broker, logs, subscription()):

@@ -14,11 +14,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fogline.model.results import Result, parse_results
-from fogline.plan.build import plan_text
-from fogline.plan.program import lower
+from fogline.plan.analysis.build import plan_text
+from fogline.plan.lowering.program import lower
 from fogline.plan.rules import optimise
-from fogline.spark.engine import run_batch
-from fogline.spark.scan import Input
+from fogline.spark.compile.scan import Input
+from fogline.spark.run.engine import run_batch
 from tests.agent.kit import AgentProcess
 from tests.waiting import wait_for
 

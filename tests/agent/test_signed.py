@@ -9,16 +9,16 @@ from typing import Any
 import httpx
 import pytest
 
-from fogline.agent.config import parse_config
-from fogline.agent.jobs import AgentJob, make_job
-from fogline.agent.signed import restricted, signatures
-from fogline.agent.site import Site
-from fogline.broker.access import SITE, Restricted
-from fogline.broker.mosquitto import Mosquitto
-from fogline.errors import SetupError, UsageError
-from fogline.fabric.tokens_file import add_token
+from fogline.agent.config.site import parse_config
+from fogline.agent.jobs.job import AgentJob, make_job
+from fogline.agent.jobs.signed import restricted, signatures
+from fogline.agent.supervisor.site import Site
+from fogline.broker.mosquitto.access import SITE, Restricted
+from fogline.broker.mosquitto.server import Mosquitto
+from fogline.common.errors import SetupError, UsageError
+from fogline.common.settings import Settings
+from fogline.fabric.api.tokens_file import add_token
 from fogline.model.jobs import Assignment, Code, Place, Query
-from fogline.settings import Settings
 from tests.agent.kit import AgentProcess
 from tests.agent.rooms import publish, reading
 from tests.broker.subscriber import Subscriber, login

@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
-from fogline.agent.config import read_config
-from fogline.agent.site import Site
-from fogline.errors import UsageError
+from fogline.agent.config.site import read_config
+from fogline.agent.supervisor.site import Site
+from fogline.common.errors import UsageError
 from tests.agent.kit import AgentProcess
 from tests.agent.rooms import BASE, QUERY, Subscriber, publish, reading, results
 from tests.conftest import Fogline
@@ -159,8 +159,8 @@ def test_who_moves_messages_goes_before_who_computes_and_stores(agent: AgentProc
     [java] = [process for process in below if process.name() == "java"]
     assert os.sched_getscheduler(java.pid) == os.SCHED_BATCH
     nice = {process.cmdline()[-1]: process.nice() for process in below}
-    store, engine = nice["fogline.fabric.process"], nice["fogline.agent.engine"]
-    assert store > engine == java.nice() > nice["fogline.agent.ingest"]
+    store, engine = nice["fogline.fabric.process"], nice["fogline.agent.engine.process"]
+    assert store > engine == java.nice() > nice["fogline.agent.ingest.process"]
 
 
 def test_a_second_agent_in_the_folder_is_refused(agent: AgentProcess) -> None:

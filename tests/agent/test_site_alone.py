@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fogline.agent.config import read_config
-from fogline.agent.site import Site
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
-from fogline.free_ports import free_port
+from fogline.agent.config.site import read_config
+from fogline.agent.supervisor.site import Site
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
+from fogline.common.process.free_ports import free_port
 from tests.agent import kill_matrix
 from tests.agent.kit import AgentProcess
 from tests.agent.rooms import QUERY, publish, reading, results

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from fogline.agent.config import BrokerConfig, parse_config
-from fogline.agent.site import Site
-from fogline.agent.site_broker import SiteBroker
+from fogline.agent.broker.site_broker import SiteBroker
+from fogline.agent.config.site import BrokerConfig, parse_config
+from fogline.agent.supervisor.site import Site
 from fogline.broker import Message, Options, open_broker
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
-from fogline.errors import UsageError
-from fogline.free_ports import free_port
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
+from fogline.common.errors import UsageError
+from fogline.common.process.free_ports import free_port
 from tests.agent.kit import payloads
 from tests.broker.certificates import Authority
 from tests.waiting import wait_for

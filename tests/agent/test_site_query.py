@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fogline.spark.site_query import SiteQuery
+from fogline.spark.jobs.site_query import SiteQuery
 
 
 class Report:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from fogline import settings
+from fogline.common import settings
 from fogline.log import SiteLog
-from fogline.plan.query_file import check_text
+from fogline.plan.analysis.query_file import check_text
 from fogline.plan.rules import optimise
-from fogline.spark.first_stage_job import FirstStageJob
-from fogline.spark.site_job import JobSpec, SiteJob
+from fogline.spark.jobs.first_stage_job import FirstStageJob
+from fogline.spark.jobs.site_job import JobSpec, SiteJob
 from tests.agent.kit import payloads
 from tests.waiting import wait_for
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from tests.broker.worlds import MemoryWorld, MqttWorld, World
 
 

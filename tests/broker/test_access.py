@@ -11,9 +11,9 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from fogline.broker import Message, Options, open_broker
-from fogline.broker.access import SITE, AccessFile, Restricted, check_login, rules
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
-from fogline.errors import SetupError, UsageError
+from fogline.broker.mosquitto.access import SITE, AccessFile, Restricted, check_login, rules
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
+from fogline.common.errors import SetupError, UsageError
 from fogline.log import LogReader
 from tests.broker.subscriber import Subscriber
 from tests.broker.subscriber import login as login_options

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from fogline.broker import Message, Options, open_broker
-from fogline.broker import mosquitto as module
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
-from fogline.errors import SetupError, UsageError
-from fogline.free_ports import free_port
+from fogline.broker.mosquitto import server as module
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
+from fogline.common.errors import SetupError, UsageError
+from fogline.common.process.free_ports import free_port
 from tests.broker.worlds import eventually, numbered, payloads, receive, send
 
 
@@ -161,7 +161,7 @@ def test_it_is_found_outside_the_path(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib, fogline.broker.mosquitto as m\n"
+        "import sys, pathlib, fogline.broker.mosquitto.server as m\n"
         "broker = m.Mosquitto(pathlib.Path(sys.argv[1])).start()\n"
         "print(broker.pid, flush=True)\n"
         "sys.stdin.read()\n"

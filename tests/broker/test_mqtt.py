@@ -23,13 +23,13 @@ from fogline.broker import (
     Message,
     Options,
     Tls,
-    mqtt_link,
     open_broker,
 )
-from fogline.broker.backoff import Backoff
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions, ServerTls
-from fogline.broker.mqtt_client import make_client
-from fogline.errors import UsageError
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions, ServerTls
+from fogline.broker.mqtt import link
+from fogline.broker.mqtt.paho_client import make_client
+from fogline.common.backoff import Backoff
+from fogline.common.errors import UsageError
 from tests.broker.certificates import Authority
 from tests.broker.worlds import eventually, numbered, payloads, receive, send
 
@@ -199,7 +199,7 @@ def test_closing_while_it_connects(mosquitto: Mosquitto, monkeypatch: pytest.Mon
         broker.close(timeout=0)
         return poll()
 
-    monkeypatch.setattr(mqtt_link.select, "poll", closed_before)
+    monkeypatch.setattr(link.select, "poll", closed_before)
     with pytest.raises(BrokerClosedError):
         broker.connect()
     eventually(lambda: f"mqtt {mosquitto.url}" not in {t.name for t in threading.enumerate()})
@@ -214,7 +214,7 @@ def test_closing_before_there_is_a_thread(
         broker.close()
         return make_client(*given)
 
-    monkeypatch.setattr(mqtt_link, "make_client", closed_before)
+    monkeypatch.setattr(link, "make_client", closed_before)
     with pytest.raises(BrokerClosedError):
         broker.connect()
     eventually(lambda: f"mqtt {mosquitto.url}" not in {t.name for t in threading.enumerate()})

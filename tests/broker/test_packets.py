@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.broker import Message
-from fogline.broker.packets import (
+from fogline.broker.mqtt.packets import (
     SUBSCRIBE,
     UNSUBSCRIBE,
     MalformedError,

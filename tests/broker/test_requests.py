@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fogline.broker.errors import BrokerError, BrokerTimeoutError
-from fogline.broker.requests import MOST_FILTERS, Request, Subscriptions
+from fogline.broker.mqtt.requests import MOST_FILTERS, Request, Subscriptions
 
 
 def asked(subscriptions: Subscriptions, *requests: Request) -> list[list[Request]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fogline.broker import Broker, Message, Options, open_broker
 from fogline.broker.memory import hub
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from tests.waiting import PATIENCE, wait_for
 
 SECONDS = 15.0

@@ -20,7 +20,7 @@ from fogline.demo import traffic_devices as devices
 from fogline.demo.traffic import EDGES, JOBS, _Run
 from fogline.demo.traffic_result import CLOUD, FOG, Measured, compared, differential, keep
 from fogline.demo.traffic_table import Progress
-from fogline.deploy.assign import assignments
+from fogline.deploy.resolve.assign import assignments
 from fogline.model.jobs import LINK, LOG, Pipeline
 from tests.deploy.kit import resolved, site, topology
 
@@ -192,7 +192,7 @@ def test_other_demos_have_no_variants(fogline: Callable[..., Any], option: str) 
 
 
 def test_everything_sent_comes_through_both_variants_exactly_once(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from fogline.cli import main; main()", "demo", "traffic"]
+    command = [sys.executable, "-c", "from fogline.cli.main import main; main()", "demo", "traffic"]
     done = subprocess.run(
         [*command, "--compare", "--seconds", "5", "--rate", "300", "--json"],
         capture_output=True,

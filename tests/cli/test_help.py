@@ -11,7 +11,7 @@ import click
 import pytest
 
 from fogline import __version__
-from fogline.cli import cli
+from fogline.cli.main import cli
 
 CONTEXT = click.Context(cli)
 COMMANDS = cli.list_commands(CONTEXT)

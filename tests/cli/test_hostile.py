@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fogline.cli import main
+from fogline.cli.main import main
 
 S = 's = STREAM FROM memory(name="s", time="t");\n'
 MEGABYTES = 8 << 20

@@ -12,11 +12,11 @@ from typing import Any
 import psutil
 import pytest
 
-from fogline.free_ports import free_port
+from fogline.common.process.free_ports import free_port
 from tests.agent.kit import kill_with_children
 from tests.waiting import wait_for
 
-COMMAND = [sys.executable, "-c", "from fogline.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from fogline.cli.main import main; main()"]
 QUERY = """
 s = STREAM FROM mqtt(topic="in", format="json", time="t", schema="room string, x double");
 level = COMPUTE AVG(x, 5 s) BY room EVERY 5 s;

@@ -13,8 +13,8 @@ from typing import Any
 import click
 import pytest
 
-from fogline.cli import cli
-from fogline.fabric.local import LocalSite, leave_note
+from fogline.cli.main import cli
+from fogline.fabric.membership.local_sites import LocalSite, leave_note
 
 COORDINATOR = {
     "deploy": "deploy x.yaml",

@@ -30,7 +30,12 @@ def environment(scratch: Path) -> dict[str, str]:
 
 def start(environment: dict[str, str], *arguments: str | Path) -> subprocess.Popen[str]:
     """A child with a process group of its own, as a shell makes one."""
-    command = [sys.executable, "-c", "from fogline.cli import main; main()", *map(str, arguments)]
+    command = [
+        sys.executable,
+        "-c",
+        "from fogline.cli.main import main; main()",
+        *map(str, arguments),
+    ]
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,

@@ -17,14 +17,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from fogline.cli import cli
-from fogline.fabric.local import LocalSite, leave_note
-from fogline.fabric.records import from_node, payloads
-from fogline.fabric.wire import to_arrow
+from fogline.cli.main import cli
+from fogline.fabric.http.arrow import to_arrow
+from fogline.fabric.membership.local_sites import LocalSite, leave_note
+from fogline.fabric.query.records import from_node, payloads
 from fogline.formats.times import time_of
 from fogline.log import SiteLog
 from fogline.model.times import iso_micros
-from fogline.storage.metadata import Description
+from fogline.storage.catalog.metadata import Description
 from fogline.storage.names import parse_all
 from fogline.storage.values import Value, from_values
 from tests.fabric.kit_nodes import SECRET, running
@@ -345,7 +345,7 @@ def test_real_nodes_answer_together(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("fogline.commands.fetching.PAGE", 7)
+    monkeypatch.setattr("fogline.cli.run.fetching.PAGE", 7)
     token = tmp_path / "token"
     token.write_text(SECRET)
     text = query(DESCRIBED)

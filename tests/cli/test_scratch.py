@@ -6,12 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fogline.spark.scratch import own_folder, remove_left
+from fogline.spark.session.scratch import own_folder, remove_left
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from fogline.spark.scratch import own_folder
+from fogline.spark.session.scratch import own_folder
 print(own_folder(Path(sys.argv[1])), flush=True)
 sys.stdin.read()
 """

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fogline.commands.live_table import LiveTable, Rates
-from fogline.commands.newest import NewestResults, Row, value_text
-from fogline.commands.paced import PacedLines
-from fogline.commands.screen import result_line
+from fogline.cli.run.live_table import LiveTable, Rates
+from fogline.cli.run.newest import NewestResults, Row, value_text
+from fogline.cli.run.paced import PacedLines
+from fogline.cli.run.screen import result_line
 from fogline.model.results import Account, Result, StreamCount, parse_results
 
 

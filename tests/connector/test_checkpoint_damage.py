@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
-from fogline.spark.checkpoint_damage import find_damage
-from fogline.spark.site_query import SiteQuery
+from fogline.spark.jobs.checkpoint_damage import find_damage
+from fogline.spark.jobs.site_query import SiteQuery
 from tests.damage import DAMAGES
 from tests.waiting import wait_for
 

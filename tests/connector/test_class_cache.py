@@ -6,9 +6,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from fogline.settings import Settings
+from fogline.common.settings import Settings
 from fogline.spark.class_cache import prepare
-from fogline.spark.session import CLASSES
+from fogline.spark.session.session import CLASSES
 
 
 def test_java_maps_the_prepared_classes(spark: SparkSession) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 from fogline.log import LogWriter, SiteLog
-from fogline.log.heard import write_heard
+from fogline.log.files.idleness import write_heard
 from tests.connector.conftest import Rows, configured
 from tests.waiting import wait_for
 

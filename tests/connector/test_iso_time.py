@@ -7,7 +7,7 @@ import random
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from fogline.spark.encode import iso_time
+from fogline.spark.compile.encode import iso_time
 
 FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 DAY = 86_400_000

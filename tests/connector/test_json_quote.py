@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from fogline.model.streams import STRING
 from fogline.plan.expressions import KeyValue
 from fogline.plan.operators import Key
-from fogline.spark.keys import key_object
+from fogline.spark.compile.keys import key_object
 
 TEXTS = ["", "plain", 'a "quoted" one', "back\\slash", "line\nbreak\ttab\r", "\x00\x01\x1f", "\x7f"]
 TEXTS += [

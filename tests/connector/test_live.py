@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 
 from fogline.log import LogBusy, LogWriter, SiteLog
 from fogline.model.results import Result, parse_results
-from fogline.plan.build import plan_text
-from fogline.plan.program import lower
+from fogline.plan.analysis.build import plan_text
+from fogline.plan.lowering.program import lower
 from fogline.plan.rules import optimise
-from fogline.spark.engine import run_batch
-from fogline.spark.scan import Input
-from fogline.spark.site_job import JobSpec, SiteJob
-from fogline.spark.site_query import _delay
+from fogline.spark.compile.scan import Input
+from fogline.spark.jobs.site_job import JobSpec, SiteJob
+from fogline.spark.jobs.site_query import _delay
+from fogline.spark.run.engine import run_batch
 from tests.agent.kit import payloads
 from tests.waiting import PATIENCE, wait_for
 

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fogline.common.state_files import write_state
 from fogline.log import SiteLog
-from fogline.state_files import write_state
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from fogline.spark.result_output import ResultOutput, stream_writer
+from fogline.spark.run.result_output import ResultOutput, stream_writer
 
 
 def _frame(spark: SparkSession, count: int, partitions: int, size: int = 0) -> DataFrame:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from fogline.broker import BrokerTimeoutError, Message, Ticket
+from fogline.common.errors import DataError
 from fogline.control import ControlError, NoAnswerError, topics
 from fogline.control.calls import Ask, Calls
 from fogline.control.envelope import Answer, Request
@@ -20,7 +21,6 @@ from fogline.control.worker import (
     Operations,
     Worker,
 )
-from fogline.errors import DataError
 from tests.control.worlds import SECONDS, eventually
 
 ANSWERS = topics.answers("me")

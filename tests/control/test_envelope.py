@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fogline.common.errors import DataError
 from fogline.control import topics
 from fogline.control.announcements import Birth, Status, status_payload
 from fogline.control.envelope import MOST_JOINED_BYTES, Answer, Request, joined
 from fogline.control.payload import LARGEST, JsonText, as_text, with_part, write_object
-from fogline.errors import DataError
 from fogline.model.nodes import GONE, ONLINE, Link, Node, Observed
 
 ASK: dict[str, Any] = {

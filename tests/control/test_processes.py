@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from fogline.broker import Tls
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions, ServerTls
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions, ServerTls
 from fogline.control import ControlClient, ControlledNode, ControlOptions, NoAnswerError
 from fogline.model.nodes import GONE
 from tests.broker.certificates import Authority

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fogline.common.errors import DataError, UsageError
 from fogline.control import (
     ControlClient,
     ControlError,
@@ -22,7 +23,6 @@ from fogline.control import (
 from fogline.control.announcements import Birth
 from fogline.control.envelope import Answer, Request
 from fogline.control.rhythm import SHORTEST_PAUSE
-from fogline.errors import DataError, UsageError
 from fogline.model.nodes import GONE, ONLINE, SILENT, Observed
 from tests.control.worlds import (
     QUICK,

@@ -12,7 +12,7 @@ from typing import Any
 
 from fogline.broker import Broker, Message, open_broker
 from fogline.broker.memory import hub
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.control import (
     ControlClient,
     ControlledNode,

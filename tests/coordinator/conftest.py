@@ -13,7 +13,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from fogline.free_ports import free_port
+from fogline.common.process.free_ports import free_port
 from tests.coordinator.kit import CODE, FakeControl, Rig
 
 

@@ -10,17 +10,17 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from fogline.common.errors import FoglineError
 from fogline.control.coordinator import Heard
 from fogline.control.envelope import Part
 from fogline.control.payload import JsonText, as_text, with_part
-from fogline.coordinator.compiling import DeployCompiler
-from fogline.coordinator.loop import Loop
-from fogline.coordinator.packages import Packages
-from fogline.coordinator.planner import Nodes, Planner
-from fogline.coordinator.service import Parts, Service
-from fogline.coordinator.state import Event
-from fogline.coordinator.store import Store
-from fogline.errors import FoglineError
+from fogline.coordinator.api.service import Parts, Service
+from fogline.coordinator.pipelines.compiler import DeployCompiler
+from fogline.coordinator.pipelines.packages import Packages
+from fogline.coordinator.reconcile.loop import Loop
+from fogline.coordinator.reconcile.planner import Nodes, Planner
+from fogline.coordinator.reconcile.state import Event
+from fogline.coordinator.repository.store import Store
 from fogline.model.assignment_text import named
 from fogline.model.jobs import Assignment, Job, Pipeline, Place, Query, Steps
 from fogline.model.nodes import ONLINE, SITE, Node, NodeView, Observed

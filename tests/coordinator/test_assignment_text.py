@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from fogline.common.errors import DataError
 from fogline.control.errors import NoAnswerError
-from fogline.coordinator.asks import grouped
-from fogline.coordinator.state import INSTALL, REMOVE, Command
+from fogline.coordinator.reconcile.command_batches import grouped
+from fogline.coordinator.reconcile.state import INSTALL, REMOVE, Command
 from fogline.coordinator.wiring import ControlLine
-from fogline.errors import DataError
 from fogline.model.assignment_text import MOST_KNOWN, AssignmentTexts, named
 from fogline.model.jobs import (
     PUBLISH,

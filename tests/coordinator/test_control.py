@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from fogline.common.errors import DataError
 from fogline.control.node import ControlledNode
 from fogline.coordinator.config import CoordinatorConfig
 from fogline.coordinator.wiring import Coordinator
-from fogline.errors import DataError
 from fogline.model.assignment_text import named
 from fogline.model.jobs import Assignment
 from fogline.model.nodes import SITE, Node, Observed

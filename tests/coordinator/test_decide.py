@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fogline.coordinator.answers import absorb, forget_settled
-from fogline.coordinator.decide import decide, replay
-from fogline.coordinator.state import (
+from fogline.coordinator.reconcile.answers import absorb, forget_settled
+from fogline.coordinator.reconcile.decide import decide, replay
+from fogline.coordinator.reconcile.state import (
     BELIEF_SECONDS,
     DONE,
     INSTALL,

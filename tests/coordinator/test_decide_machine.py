@@ -8,9 +8,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from fogline.coordinator.answers import absorb
-from fogline.coordinator.decide import decide, reach
-from fogline.coordinator.state import (
+from fogline.coordinator.reconcile.answers import absorb
+from fogline.coordinator.reconcile.decide import decide, reach
+from fogline.coordinator.reconcile.state import (
     DONE,
     INSTALL,
     LOST,

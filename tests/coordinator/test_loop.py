@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fogline.coordinator import loop as module
-from fogline.coordinator import service
-from fogline.coordinator.loop import Outstanding
-from fogline.coordinator.state import Look
+from fogline.coordinator.api import service
+from fogline.coordinator.reconcile import loop as module
+from fogline.coordinator.reconcile.loop import Outstanding
+from fogline.coordinator.reconcile.state import Look
 from fogline.model.nodes import ONLINE
 from tests.coordinator.kit import CODE, FakeControl, Rig, composition
 from tests.waiting import wait_for

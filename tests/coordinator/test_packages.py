@@ -14,12 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fogline.coordinator import code_check
-from fogline.coordinator import packages as packages_module
+from fogline.common.errors import DataError
 from fogline.coordinator.errors import NotThereError, StoreError, TooLargeError
-from fogline.coordinator.packages import Packages
-from fogline.coordinator.store import Alias, Store
-from fogline.errors import DataError
+from fogline.coordinator.pipelines import code_check
+from fogline.coordinator.pipelines import packages as packages_module
+from fogline.coordinator.pipelines.packages import Packages
+from fogline.coordinator.repository.store import Alias, Store
 from tests.coordinator.kit import CODE, Rig, composition
 from tests.waiting import wait_for
 

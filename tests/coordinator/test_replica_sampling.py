@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fogline.adapt.query import evaluate
-from fogline.coordinator.fabric_jobs import FabricJob, FabricStream, fabric_streams
-from fogline.coordinator.replica_choice import Situation
-from fogline.coordinator.replica_config import ReplicaConfig
-from fogline.coordinator.replica_queries import reading
-from fogline.coordinator.replica_sampling import shares_of
-from fogline.coordinator.replicas import QUERY, Decision
-from fogline.coordinator.store_reports import Report, read_report
-from fogline.errors import DataError
-from fogline.model.shares import read_shares
+from fogline.adapt.replication.query import evaluate
+from fogline.common.errors import DataError
+from fogline.coordinator.nodes.replicas import QUERY, Decision
+from fogline.coordinator.nodes.store_reports import Report, read_report
+from fogline.coordinator.replication.config import ReplicaConfig
+from fogline.coordinator.replication.fabric_jobs import FabricJob, FabricStream, fabric_streams
+from fogline.coordinator.replication.queries import reading
+from fogline.coordinator.replication.sampling import shares_of
+from fogline.coordinator.replication.stability import Situation
+from fogline.model.sample_fractions import read_shares
 
 ON = ReplicaConfig(sampling=True, least_quality=0.6)
 STREAM = FabricStream("s", ("cpu_%",), share=0.5, reducible=True)

@@ -18,20 +18,20 @@ from typing import Any
 
 import pytest
 
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
+from fogline.common.errors import DataError
+from fogline.common.http.server import Server
 from fogline.control import ControlledNode, ControlOptions, registry
-from fogline.coordinator import node_history
+from fogline.coordinator.api.rest import make_app
+from fogline.coordinator.api.service import Service
+from fogline.coordinator.api.tokens import Tokens
 from fogline.coordinator.client import CoordinatorClient, find
 from fogline.coordinator.config import ControlConfig, CoordinatorConfig
 from fogline.coordinator.errors import ConflictError, NotThereError, UnavailableError
-from fogline.coordinator.replica_config import ReplicaConfig
-from fogline.coordinator.replica_loop import ReplicaLoop
-from fogline.coordinator.rest import make_app
-from fogline.coordinator.service import Service
-from fogline.coordinator.tokens import Tokens
+from fogline.coordinator.nodes import node_history
+from fogline.coordinator.replication.config import ReplicaConfig
+from fogline.coordinator.replication.loop import ReplicaLoop
 from fogline.coordinator.wiring import Coordinator
-from fogline.errors import DataError
-from fogline.http_server import Server
 from fogline.model.nodes import SITE, Node
 from tests.coordinator.kit import Rig
 from tests.waiting import wait_for

@@ -12,18 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fogline.adapt.stability import NodeHistory
+from fogline.adapt.replication.stability import NodeHistory
+from fogline.common.errors import DataError, UsageError
 from fogline.coordinator.config import parse_config
-from fogline.coordinator.decisions import Decisions
 from fogline.coordinator.errors import NotThereError, StoreError
-from fogline.coordinator.fabric_jobs import FabricJob, FabricStream, fabric_job
-from fogline.coordinator.replica_choice import MOST_NAMED, Situation, by_stability, without_copy
-from fogline.coordinator.replica_config import ReplicaConfig
-from fogline.coordinator.replica_lines import Seen
-from fogline.coordinator.replica_queries import by_queries
-from fogline.coordinator.replica_staleness import behind
-from fogline.coordinator.replica_status import copy_statuses
-from fogline.coordinator.replicas import (
+from fogline.coordinator.nodes.replicas import (
     MANUAL,
     QUERY,
     REFUSED,
@@ -35,9 +28,7 @@ from fogline.coordinator.replicas import (
     united,
     wanted,
 )
-from fogline.coordinator.schema import copies as copies_table
-from fogline.coordinator.store import Store
-from fogline.coordinator.store_reports import (
+from fogline.coordinator.nodes.store_reports import (
     Held,
     Metrics,
     Report,
@@ -45,7 +36,21 @@ from fogline.coordinator.store_reports import (
     read_metrics,
     read_report,
 )
-from fogline.errors import DataError, UsageError
+from fogline.coordinator.replication.config import ReplicaConfig
+from fogline.coordinator.replication.decisions import Decisions
+from fogline.coordinator.replication.fabric_jobs import FabricJob, FabricStream, fabric_job
+from fogline.coordinator.replication.node_stores import Seen
+from fogline.coordinator.replication.queries import by_queries
+from fogline.coordinator.replication.stability import (
+    MOST_NAMED,
+    Situation,
+    by_stability,
+    without_copy,
+)
+from fogline.coordinator.replication.staleness import behind
+from fogline.coordinator.replication.status import copy_statuses
+from fogline.coordinator.repository.schema import copies as copies_table
+from fogline.coordinator.repository.store import Store
 from fogline.model.jobs import Job, Query, Steps
 
 NOW = 1_000_000.0

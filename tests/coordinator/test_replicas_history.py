@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect
 
-from fogline.adapt.stability import NodeHistory, instability, stability
-from fogline.coordinator import history_rows, schema
+from fogline.adapt.replication.stability import NodeHistory, instability, stability
 from fogline.coordinator.errors import NotThereError, StoreError
-from fogline.coordinator.histories import Histories
-from fogline.coordinator.node_history import (
+from fogline.coordinator.nodes.node_history import (
     FAIL,
     FAILED,
     LEFT,
@@ -24,7 +22,9 @@ from fogline.coordinator.node_history import (
     Known,
     Watch,
 )
-from fogline.coordinator.store import Store
+from fogline.coordinator.reconcile.histories import Histories
+from fogline.coordinator.repository import history_table, schema
+from fogline.coordinator.repository.store import Store
 from fogline.model.nodes import GONE, ONLINE, SILENT, SITE, Node, NodeView
 from tests.coordinator.kit import FakeControl, Rig
 
@@ -180,7 +180,7 @@ def fails(*times: float) -> list[Change]:
 
 def write(store: Store, changes: list[Change]) -> None:
     with store.change() as connection:
-        history_rows.write(connection, changes)
+        history_table.write(connection, changes)
 
 
 def test_histories_survive_and_are_not_doubled(store_url: str) -> None:
@@ -218,8 +218,8 @@ def test_histories_survive_and_are_not_doubled(store_url: str) -> None:
 def test_many_failures_are_thinned_and_count_as_before(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_rows, "MOST_EVENTS", 20)
-    monkeypatch.setattr(history_rows, "_SLACK", 2)
+    monkeypatch.setattr(history_table, "MOST_EVENTS", 20)
+    monkeypatch.setattr(history_table, "_SLACK", 2)
     store, day = Store(store_url), 86_400.0
     times = [float(n * n + 1) for n in range(100)]
     for at in times:

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from httpx import Client
 
-from fogline.coordinator import bodies
-from fogline.coordinator import packages as packages_module
+from fogline.common.http.server import Server
+from fogline.coordinator.api import bodies
+from fogline.coordinator.api.rest import OPEN, make_app
+from fogline.coordinator.api.routes import ROUTES
+from fogline.coordinator.api.service import Service
+from fogline.coordinator.api.tokens import Tokens
 from fogline.coordinator.errors import StoreError
-from fogline.coordinator.rest import OPEN, make_app
-from fogline.coordinator.routes import ROUTES
-from fogline.coordinator.service import Service
-from fogline.coordinator.tokens import Tokens
-from fogline.deploy.composition import JOB_FIELDS
-from fogline.http_server import Server
+from fogline.coordinator.pipelines import packages as packages_module
+from fogline.deploy.manifest.composition import JOB_FIELDS
 from tests.coordinator.kit import CODE, Rig, composition
 from tests.waiting import wait_for
 

@@ -12,6 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from fogline.common.errors import DataError, PipelineError, SetupError, UsageError
+from fogline.common.http.server import Server
+from fogline.coordinator.api.rest import make_app
+from fogline.coordinator.api.service import Service
+from fogline.coordinator.api.tokens import Tokens, load_tokens, own_tokens
 from fogline.coordinator.client import CoordinatorClient, find
 from fogline.coordinator.config import CoordinatorConfig, parse_config, read_config
 from fogline.coordinator.errors import (
@@ -20,12 +25,7 @@ from fogline.coordinator.errors import (
     RefusedError,
     UnavailableError,
 )
-from fogline.coordinator.rest import make_app
-from fogline.coordinator.service import Service
-from fogline.coordinator.tokens import Tokens, load_tokens, own_tokens
 from fogline.coordinator.wiring import Coordinator
-from fogline.errors import DataError, PipelineError, SetupError, UsageError
-from fogline.http_server import Server
 from tests.coordinator.kit import CODE, FakeControl, Rig, composition
 from tests.waiting import wait_for
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from fogline.agent.fabric_secret import SiteSecret
+from fogline.agent.coordination.fabric_secret import SiteSecret
+from fogline.common.errors import FoglineError, SetupError
+from fogline.common.fabric_secret import FILE, FabricSecret, load_secret, save_secret
 from fogline.control.coordinator import Heard
-from fogline.coordinator.rest import make_app
-from fogline.coordinator.secret_handover import SecretHandover
-from fogline.coordinator.service import Service
-from fogline.coordinator.tokens import Tokens
-from fogline.errors import FoglineError, SetupError
-from fogline.fabric_secret import FILE, FabricSecret, load_secret, save_secret
+from fogline.coordinator.api.rest import make_app
+from fogline.coordinator.api.service import Service
+from fogline.coordinator.api.tokens import Tokens
+from fogline.coordinator.reconcile.secret_handover import SecretHandover
 from fogline.model.nodes import GATEWAY, GONE, ONLINE, SITE, Node, NodeView
 from tests.coordinator.kit import FakeControl, Rig
 

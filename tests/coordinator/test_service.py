@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from fogline.coordinator.changes import apply_actions, merged
-from fogline.coordinator.decide import replay
+from fogline.common.errors import DataError, PipelineError
 from fogline.coordinator.errors import ConflictError, NotThereError, StoreError, UnavailableError
-from fogline.coordinator.loop import Loop
-from fogline.coordinator.planner import Plan
-from fogline.coordinator.ports import START, STOP, UNINSTALL, UPDATE, Action
-from fogline.coordinator.state import Memory
-from fogline.coordinator.status import progress
-from fogline.errors import DataError, PipelineError
-from fogline.gateway.checks import read_assignments
+from fogline.coordinator.pipelines.changes import apply_actions, merged
+from fogline.coordinator.pipelines.ports import START, STOP, UNINSTALL, UPDATE, Action
+from fogline.coordinator.reconcile.decide import replay
+from fogline.coordinator.reconcile.loop import Loop
+from fogline.coordinator.reconcile.planner import Plan
+from fogline.coordinator.reconcile.state import Memory
+from fogline.coordinator.reconcile.status import progress
+from fogline.gateway.jobs.checks import read_assignments
 from fogline.model.nodes import GATEWAY, GONE, ONLINE, SITE, Node, Observed
 from tests.coordinator.kit import FakeControl, Rig, chain, composition
 from tests.waiting import wait_for

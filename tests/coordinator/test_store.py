@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from fogline.coordinator import kept
-from fogline.coordinator import store as store_module
-from fogline.coordinator import stored as stored_module
+from fogline.common.sealed_files import unseal
 from fogline.coordinator.errors import StoreError
-from fogline.coordinator.rows import JobRows
-from fogline.coordinator.store import Alias, Entry, Store
+from fogline.coordinator.repository import pipelines_table as stored_module
+from fogline.coordinator.repository import snapshot
+from fogline.coordinator.repository import store as store_module
+from fogline.coordinator.repository.job_rows import JobRows
+from fogline.coordinator.repository.store import Alias, Entry, Store
 from fogline.model.jobs import Code, Job, Pipeline, Place
 from fogline.model.nodes import SITE, Node
-from fogline.sealed_files import unseal
 from tests.coordinator.kit import chain, query_job
 
 
@@ -61,7 +61,7 @@ def test_replacing_counts_revisions_and_remembers_who_went(store_url: str) -> No
 def test_of_very_many_that_went_the_oldest_are_forgotten(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (kept, stored_module):
+    for module in (snapshot, stored_module):
         monkeypatch.setattr(module, "MOST_PAST", 5)
     store = Store(store_url)
     for number, prefix in enumerate(("a", "b", "c")):
@@ -178,7 +178,7 @@ def test_a_thousand_jobs_take_little_room(tmp_path: Path) -> None:
 
 WRITER = """
 import sys
-from fogline.coordinator.store import Store
+from fogline.coordinator.repository.store import Store
 from tests.coordinator.kit import chain
 store = Store(sys.argv[1])
 store.put(chain("p", 300), "yaml", "300", 1.0)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from fogline.deploy.composition import read_composition
-from fogline.deploy.resolve import Package, Resolved, resolve
-from fogline.deploy.topology import Topology
-from fogline.deploy.works import CodeCheck
+from fogline.deploy.manifest.composition import read_composition
+from fogline.deploy.resolve.resolve import Package, Resolved, resolve
+from fogline.deploy.resolve.topology import Topology
+from fogline.deploy.resolve.workloads import CodeCheck
 from fogline.model.jobs import Scalar
 from fogline.model.nodes import GATEWAY, ONLINE, SITE, Node, NodeView
 

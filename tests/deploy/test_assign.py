@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fogline.deploy.assign import Wholes, assignments
-from fogline.deploy.flow import Flow, Flows
+from fogline.deploy.resolve.assign import Wholes, assignments
+from fogline.deploy.resolve.flow import Flow, Flows
 from fogline.model.jobs import Assignment, Code, Job, Pipeline, Place, Query, Route, Steps
 from tests.deploy.kit import SITES, gateway, site, topology
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fogline.deploy.resolve import Package
-from fogline.errors import PipelineError
+from fogline.common.errors import PipelineError
+from fogline.deploy.resolve.resolve import Package
 from fogline.model.jobs import Scalar
 from tests.deploy.kit import HERE, resolved
 

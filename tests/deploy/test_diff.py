@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from fogline.deploy.assign import assignments
-from fogline.deploy.diff import (
+from fogline.deploy.diff.diff import (
     ADDED,
     CHANGED,
     KINDS,
@@ -21,6 +20,7 @@ from fogline.deploy.diff import (
     UPDATED,
     diff,
 )
+from fogline.deploy.resolve.assign import assignments
 from fogline.model.jobs import Assignment, Code, Job, Pipeline, Place
 from tests.deploy.graphs import jobs, pipelines
 from tests.deploy.kit import SITES

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fogline.deploy.composition import JOB_FIELDS, TOP_FIELDS, read_composition
-from fogline.deploy.deployment_plan import read_deployment_plan
-from fogline.deploy.problems import MOST
-from fogline.deploy.resolve import resolve
-from fogline.deploy.written import Composition
-from fogline.errors import PipelineError, Problem
+from fogline.common.errors import PipelineError, Problem
+from fogline.deploy.manifest.composition import JOB_FIELDS, TOP_FIELDS, read_composition
+from fogline.deploy.manifest.deployment_plan import read_deployment_plan
+from fogline.deploy.manifest.manifest import Composition
+from fogline.deploy.manifest.problems import MOST
+from fogline.deploy.resolve.resolve import resolve
 from tests.deploy.kit import SITES, AnyCode, no_complaint, sample
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(

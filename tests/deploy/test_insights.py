@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from fogline import settings
-from fogline.deploy.assign import assignments
-from fogline.deploy.diff import REMOVED, UNCHANGED, diff
-from fogline.deploy.flow import Flow, find_cycle
-from fogline.deploy.insights import deploy_query
-from fogline.deploy.topology import Topology
-from fogline.errors import DataError, PipelineError, QueryError
-from fogline.gateway.chain import Chain
+from fogline.common import settings
+from fogline.common.errors import DataError, PipelineError, QueryError
+from fogline.deploy.diff.diff import REMOVED, UNCHANGED, diff
+from fogline.deploy.query.insights import deploy_query
+from fogline.deploy.resolve.assign import assignments
+from fogline.deploy.resolve.flow import Flow, find_cycle
+from fogline.deploy.resolve.topology import Topology
+from fogline.gateway.jobs.chain import Chain
 from fogline.model.jobs import FIRST, SECOND, WHOLE, Job, Pipeline, Query, Steps
 from fogline.model.nodes import GONE, NO_ENGINE, ONLINE, Node, NodeView
-from fogline.plan.query_file import check_text
+from fogline.plan.analysis.query_file import check_text
 
 STREAM = 's = STREAM FROM mqtt(topic="city/+", format="json", time="at");\n'
 MEAN = "mean = COMPUTE AVG(x, 60 s) BY room EVERY 10 s"

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from fogline.deploy.json_tree import read_json
-from fogline.deploy.problems import Lines, Problems
-from fogline.deploy.tree import Items, Spot, Table, Word, plain_data
+from fogline.deploy.manifest.json_tree import read_json
+from fogline.deploy.manifest.problems import Lines, Problems
+from fogline.deploy.manifest.tree import Items, Spot, Table, Word, plain_data
 
 
 @pytest.mark.parametrize(

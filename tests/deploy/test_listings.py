@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from fogline.deploy.assign import assignments
-from fogline.deploy.deployment_plan import read_deployment_plan
-from fogline.deploy.diff import ADDED, REDIRECTED, REMOVED, UNCHANGED, UPDATED, diff
-from fogline.deploy.order import downstream_first, upstream_first
-from fogline.deploy.resolve import JobAction, Package, Resolved, resolve
-from fogline.errors import PipelineError
+from fogline.common.errors import PipelineError
+from fogline.deploy.diff.diff import ADDED, REDIRECTED, REMOVED, UNCHANGED, UPDATED, diff
+from fogline.deploy.diff.order import downstream_first, upstream_first
+from fogline.deploy.manifest.deployment_plan import read_deployment_plan
+from fogline.deploy.resolve.assign import assignments
+from fogline.deploy.resolve.resolve import JobAction, Package, Resolved, resolve
 from fogline.model.jobs import Assignment, Code, Job, Pipeline, Place, Route, Steps
 from tests.deploy.kit import SITES, gateway, no_complaint, resolved, sample, site, topology
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 
 from fogline.broker.topics import matches
-from fogline.deploy.flow import Flow, find_cycle
-from fogline.deploy.order import downstream_first, upstream_first
+from fogline.deploy.diff.order import downstream_first, upstream_first
+from fogline.deploy.resolve.flow import Flow, find_cycle
 from fogline.model.jobs import Code, Job, Place
 from tests.deploy.graphs import code_lists
 

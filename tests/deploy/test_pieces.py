@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fogline.deploy import composition
-from fogline.deploy.composition import _known_job, _of_pieces, _read, read_composition
-from fogline.deploy.pieces import pieces_of
-from fogline.deploy.problems import Lines, Problems
-from fogline.deploy.written import Composition
+from fogline.deploy.manifest import composition
+from fogline.deploy.manifest.composition import _known_job, _of_pieces, _read, read_composition
+from fogline.deploy.manifest.manifest import Composition
+from fogline.deploy.manifest.pieces import pieces_of
+from fogline.deploy.manifest.problems import Lines, Problems
 
 FOLDER = Path(__file__).parent
 SAMPLES = sorted([*FOLDER.rglob("*.yaml"), *FOLDER.parents[1].glob("examples/**/*.yaml")])

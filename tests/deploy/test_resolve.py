@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from fogline.deploy.code_input import wrong_input
-from fogline.deploy.composition import read_composition
-from fogline.deploy.resolve import Package, resolve
-from fogline.deploy.topology import Topologies, Topology, broker_address, endpoint
-from fogline.errors import PipelineError
+from fogline.common.errors import PipelineError
+from fogline.deploy.manifest.composition import read_composition
+from fogline.deploy.resolve.code_input import wrong_input
+from fogline.deploy.resolve.resolve import Package, resolve
+from fogline.deploy.resolve.topology import Topologies, Topology, broker_address, endpoint
 from fogline.model.jobs import Code, Job, Place, Query, Scalar, Steps
 from fogline.model.nodes import GONE, ONLINE, NodeView
 from tests.deploy.kit import SITES, AnyCode, gateway, no_complaint, resolved, site, topology

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from time import process_time
 from typing import TypeVar
 
-from fogline.deploy.assign import assignments
-from fogline.deploy.composition import read_composition
-from fogline.deploy.diff import diff
-from fogline.deploy.order import downstream_first
-from fogline.deploy.resolve import resolve
+from fogline.deploy.diff.diff import diff
+from fogline.deploy.diff.order import downstream_first
+from fogline.deploy.manifest.composition import read_composition
+from fogline.deploy.resolve.assign import assignments
+from fogline.deploy.resolve.resolve import resolve
 from fogline.model.jobs import Pipeline
 from tests.deploy.kit import AnyCode, no_complaint, site, topology
 

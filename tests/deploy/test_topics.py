@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.broker.topics import matches
-from fogline.deploy.topics import TopicTree, wrong_topic
+from fogline.deploy.resolve.topics import TopicTree, wrong_topic
 
 levels = st.sampled_from(["a", "b", "", "c"])
 topics = st.lists(levels, min_size=1, max_size=4).map("/".join).filter(bool)

@@ -11,7 +11,13 @@ from typing import Any
 import httpx
 import pyarrow as pa
 
-from fogline.fabric.asking import (
+from fogline.fabric.api.node import Node
+from fogline.fabric.api.rest import make_app
+from fogline.fabric.api.routes_values import with_node
+from fogline.fabric.api.tokens_file import Callers, own_token
+from fogline.fabric.http.server import Server
+from fogline.fabric.query.local_backend import StoreAnswers
+from fogline.fabric.query.query_types import (
     ANSWERED,
     AWAY,
     Aggregate,
@@ -22,18 +28,12 @@ from fogline.fabric.asking import (
     Range,
     Whole,
 )
-from fogline.fabric.node import Node
-from fogline.fabric.own import StoreAnswers
-from fogline.fabric.rest import make_app
-from fogline.fabric.routes_values import with_node
-from fogline.fabric.server import Server
-from fogline.fabric.space_keys import SpaceKeys
-from fogline.fabric.spaces import RowsWhole, SpaceAnswers, SpaceRange, SpacesWhole, listed
-from fogline.fabric.tokens_file import Callers, own_token
+from fogline.fabric.query.space_keys import SpaceKeys
+from fogline.fabric.query.spaces import RowsWhole, SpaceAnswers, SpaceRange, SpacesWhole, listed
 from fogline.model.keys import Keys
 from fogline.model.question import Question
-from fogline.storage.changes import Changes
 from fogline.storage.limits import StoreLimits
+from fogline.storage.query.changes import Changes
 from fogline.storage.store import SiteStore
 from fogline.storage.values import micros
 

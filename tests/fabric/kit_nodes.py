@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from fogline.fabric.asking import Names, Place, Range
-from fogline.fabric.fabric import Fabric
-from fogline.fabric.node import Node
-from fogline.fabric.options import FabricOptions
-from fogline.fabric.rest import make_app
-from fogline.fabric.space_keys import SpaceKeys
-from fogline.fabric.tokens_file import Callers
-from fogline.http_server import Server
+from fogline.common.http.server import Server
+from fogline.fabric.api.node import Node
+from fogline.fabric.api.rest import make_app
+from fogline.fabric.api.tokens_file import Callers
+from fogline.fabric.federation.fabric import Fabric
+from fogline.fabric.membership.options import FabricOptions
+from fogline.fabric.query.query_types import Names, Place, Range
+from fogline.fabric.query.space_keys import SpaceKeys
 from fogline.storage.limits import StoreLimits
 from fogline.storage.store import SiteStore
 from fogline.storage.values import Value, from_values, to_values

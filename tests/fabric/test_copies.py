@@ -13,9 +13,9 @@ from random import Random
 
 import pytest
 
-from fogline.fabric.asking import Aggregate, Names, NodeAnswer, Range
-from fogline.fabric.choice import covers
 from fogline.fabric.errors import NodeAway
+from fogline.fabric.federation.routing import covers
+from fogline.fabric.query.query_types import Aggregate, Names, NodeAnswer, Range
 from fogline.model.question import Question
 from fogline.storage.errors import BadQuery
 from fogline.storage.store import SiteStore
@@ -266,8 +266,8 @@ def test_what_a_copy_covers(
 HOLDER = """
 import json, os, sys, threading
 from pathlib import Path
-from fogline.fabric.fabric import Fabric
-from fogline.fabric.options import FabricOptions
+from fogline.fabric.federation.fabric import Fabric
+from fogline.fabric.membership.options import FabricOptions
 from fogline.storage.limits import StoreLimits
 from fogline.storage.store import SiteStore
 
@@ -336,13 +336,13 @@ def test_a_holder_that_is_killed_again_and_again(tmp_path: Path) -> None:
 ORIGIN = """
 import os, sys
 from pathlib import Path
-from fogline.fabric.fabric import Fabric
-from fogline.fabric.node import Node
-from fogline.fabric.options import FabricOptions
-from fogline.fabric.rest import make_app
-from fogline.http_server import Server
-from fogline.fabric.space_keys import SpaceKeys
-from fogline.fabric.tokens_file import Callers
+from fogline.fabric.federation.fabric import Fabric
+from fogline.fabric.api.node import Node
+from fogline.fabric.membership.options import FabricOptions
+from fogline.fabric.api.rest import make_app
+from fogline.common.http.server import Server
+from fogline.fabric.query.space_keys import SpaceKeys
+from fogline.fabric.api.tokens_file import Callers
 from fogline.storage.limits import StoreLimits
 from fogline.storage.store import SiteStore
 from fogline.storage.values import Value, from_values

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from fogline.broker import Message, Options, open_broker
 from fogline.control import topics
 from fogline.control.announcements import Birth
-from fogline.fabric.births import Births
-from fogline.fabric.directory import MOST_NODES, Directory, is_address
-from fogline.fabric.options import FabricOptions
+from fogline.fabric.membership.directory import MOST_NODES, Directory, is_address
+from fogline.fabric.membership.discovery import Births
+from fogline.fabric.membership.options import FabricOptions
 from fogline.model.nodes import GONE, ONLINE, SITE, Node
 from tests.fabric.kit_nodes import until
 
@@ -93,7 +93,7 @@ def test_hostile_births_change_nothing(topic: str, payload: bytes) -> None:
 
 
 def test_there_is_an_end_to_births(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fogline.fabric.directory.MOST_NODES", 3)
+    monkeypatch.setattr("fogline.fabric.membership.directory.MOST_NODES", 3)
     directory = Directory("north", tmp_path)
     for number in range(10):
         directory.born(f"n{number}", SOUTH)

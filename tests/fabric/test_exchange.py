@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.fabric.asking import ANSWERED, AWAY, REFUSED, Names
 from fogline.fabric.errors import NodeAway, NodeRefused
-from fogline.fabric.health import LATENCY, REACHABLE, VIA, Health, HealthValues
-from fogline.fabric.seen import Seen, Told, read_state
+from fogline.fabric.membership.health import LATENCY, REACHABLE, VIA, Health, HealthValues
+from fogline.fabric.membership.peers import Seen, Told, read_state
+from fogline.fabric.query.query_types import ANSWERED, AWAY, REFUSED, Names
+from fogline.storage.catalog.metadata import Description
 from fogline.storage.errors import BadValue
-from fogline.storage.metadata import Description
 from tests.fabric.kit_nodes import (
     START,
     all_answer,

@@ -13,14 +13,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fogline.errors import UsageError
-from fogline.fabric import http as fabric_http
-from fogline.fabric.asking import Aggregate, Names, Range
+from fogline.common.errors import UsageError
 from fogline.fabric.errors import NodeAway, NodeRefused
-from fogline.fabric.http import Patience
-from fogline.fabric.node_client import NodeClient, portions
-from fogline.fabric.tables import ROWS
-from fogline.fabric.wire import to_arrow
+from fogline.fabric.http import store_client as fabric_http
+from fogline.fabric.http.arrow import to_arrow
+from fogline.fabric.http.store_client import Patience
+from fogline.fabric.membership.node_client import NodeClient, portions
+from fogline.fabric.query.query_types import Aggregate, Names, Range
+from fogline.fabric.query.tables import ROWS
 from fogline.storage.errors import BadQuery, QueryLimit, StoreError
 from fogline.storage.values import from_values
 from tests.fabric.kit_nodes import SECRET, running, some_values

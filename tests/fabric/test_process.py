@@ -18,12 +18,12 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from fogline.agent.children import Child
-from fogline.errors import UsageError
+from fogline.common.errors import UsageError
+from fogline.common.process.children import Child
+from fogline.common.state_files import read_state
+from fogline.fabric.http.server import Server, listen_again
 from fogline.fabric.process import limits_of
-from fogline.fabric.server import Server, listen_again
 from fogline.log import LogWriter, SiteLog
-from fogline.state_files import read_state
 from fogline.storage.limits import StoreLimits
 from fogline.storage.store import SiteStore
 from tests.live_folders import below

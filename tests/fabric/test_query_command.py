@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fogline.fabric.tokens_file import own_token
+from fogline.fabric.api.tokens_file import own_token
 from fogline.storage.values import Value, from_values
 from tests.fabric.kit_node import START, Alone, Served, served
 

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.fabric import records
-from fogline.fabric.records import descriptions_of, from_node, payloads, write_lines
+from fogline.fabric.query import records
+from fogline.fabric.query.records import descriptions_of, from_node, payloads, write_lines
 from fogline.formats.times import time_of
 from fogline.model.question import FIELDS
+from fogline.storage.catalog.metadata import Description
 from fogline.storage.errors import BadValue
-from fogline.storage.metadata import Description
 from fogline.storage.store import SiteStore
 from fogline.storage.values import END_TIME, FIRST_TIME, Value, from_values
 

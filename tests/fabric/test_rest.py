@@ -14,11 +14,11 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from fogline.fabric import bodies
-from fogline.fabric.own import StoreAnswers
-from fogline.fabric.rest import AT_ONCE, ROUTES
-from fogline.fabric.tokens_file import add_token, own_token
-from fogline.fabric.wire import ARROW_TYPE, from_arrow, to_arrow
+from fogline.fabric.api.rest import AT_ONCE, ROUTES
+from fogline.fabric.api.tokens_file import add_token, own_token
+from fogline.fabric.http import bodies
+from fogline.fabric.http.arrow import ARROW_TYPE, from_arrow, to_arrow
+from fogline.fabric.query.local_backend import StoreAnswers
 from fogline.storage.errors import StoreFull
 from fogline.storage.limits import QueryLimits, StoreLimits
 from fogline.storage.store import SiteStore

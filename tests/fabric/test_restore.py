@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from fogline.fabric.asking import ANSWERED, AWAY, Names, Range
-from fogline.fabric.restore import to_take
-from fogline.fabric.seen import CopyInfo, Seen, Told
-from fogline.storage import files
+from fogline.fabric.membership.peers import CopyInfo, Seen, Told
+from fogline.fabric.query.query_types import ANSWERED, AWAY, Names, Range
+from fogline.fabric.replicas.restore import to_take
+from fogline.storage.files import data_files
 from tests.damage import DAMAGES
 from tests.fabric.kit_nodes import START, RunningNode, how, numbers, running, some_values, until
 from tests.fabric.test_copies import complete, copied
@@ -95,7 +95,7 @@ def damage_a_file(node: RunningNode) -> int:
     """While it is stopped; returns how many values were in the file."""
     node.stop()
     file = min((node.folder / "store" / "data").iterdir())
-    rows = len(files.read(file))
+    rows = len(data_files.read(file))
     DAMAGES["flipped bit"](file)
     node.start()
     return rows

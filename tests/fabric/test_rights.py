@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fogline.errors import DataError, UsageError
-from fogline.fabric.rights import NODE, OWNER, Caller, parse_rights
-from fogline.fabric.tokens_file import (
+from fogline.common.errors import DataError, UsageError
+from fogline.fabric.api.rights import NODE, OWNER, Caller, parse_rights
+from fogline.fabric.api.tokens_file import (
     Callers,
     add_token,
     list_tokens,

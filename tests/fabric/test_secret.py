@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from fogline.agent.fabric_secret import SiteSecret
-from fogline.errors import DataError, UsageError
+from fogline.agent.coordination.fabric_secret import SiteSecret
+from fogline.common.errors import DataError, UsageError
+from fogline.common.fabric_secret import FILE, FabricSecret, load_secret, save_secret
+from fogline.fabric.api.rights import NODE
+from fogline.fabric.api.tokens_file import Callers
 from fogline.fabric.errors import NodeRefused
-from fogline.fabric.node_client import NodeClient
-from fogline.fabric.rights import NODE
-from fogline.fabric.secrets import Secrets
-from fogline.fabric.tokens_file import Callers
-from fogline.fabric_secret import FILE, FabricSecret, load_secret, save_secret
+from fogline.fabric.http.secrets import Secrets
+from fogline.fabric.membership.node_client import NodeClient
 from tests.fabric.kit_nodes import SECRET, running
 
 NOW = 1_800_000_000.0

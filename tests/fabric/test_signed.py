@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from fogline.fabric.tokens_file import add_token, own_token
-from fogline.fabric.wire import ARROW_TYPE, from_arrow
-from fogline.storage.metadata import Description
+from fogline.fabric.api.tokens_file import add_token, own_token
+from fogline.fabric.http.arrow import ARROW_TYPE, from_arrow
+from fogline.storage.catalog.metadata import Description
 from fogline.storage.values import Value, from_values
 from tests.fabric.kit_node import SECRET, SITE, START, Served, served
 from tests.fabric.kit_nodes import RunningNode, running, slower, until
@@ -156,8 +156,8 @@ def test_changes(node: Signed, who: str, of: str) -> None:
 
 
 def _signed_at(site: str) -> list[Any]:
-    from fogline.storage.database import Database
-    from fogline.storage.metadata import MetadataStore
+    from fogline.storage.catalog.database import Database
+    from fogline.storage.catalog.metadata import MetadataStore
 
     other = MetadataStore(Database(None), site)
     other.sign({"mean": {"city": "plant-7"}})

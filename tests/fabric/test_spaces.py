@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.fabric.replies import ConflictError
-from fogline.fabric.space_pages import KEY, SpaceInfo, SpacePage, merged, shown, to_table
-from fogline.fabric.tokens_file import add_token, own_token
-from fogline.fabric.wire import ARROW_TYPE, from_arrow
-from fogline.storage.spaces import Row, Space
+from fogline.fabric.api.tokens_file import add_token, own_token
+from fogline.fabric.http.arrow import ARROW_TYPE, from_arrow
+from fogline.fabric.http.replies import ConflictError
+from fogline.fabric.query.space_pages import KEY, SpaceInfo, SpacePage, merged, shown, to_table
+from fogline.storage.catalog.spaces import Row, Space
 from fogline.storage.values import micros
 from tests.fabric.kit_nodes import START, RunningNode, running, until
 

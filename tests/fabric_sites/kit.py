@@ -11,9 +11,9 @@ from typing import Any
 import psutil
 
 from fogline.broker import Broker, Message, Options, open_broker
+from fogline.common.errors import FoglineError
 from fogline.demo.world import World
-from fogline.errors import FoglineError
-from fogline.fabric.http import Door, Patience
+from fogline.fabric.http.store_client import Door, Patience
 from tests.waiting import PATIENCE
 
 BASE = 1_700_000_000

@@ -15,7 +15,7 @@ import pytest
 
 from fogline.demo.world import World
 from fogline.fabric.errors import NodeRefused
-from fogline.fabric.http import Door
+from fogline.fabric.http.store_client import Door
 from tests.fabric_sites.conftest import SITES
 from tests.fabric_sites.kit import (
     Publisher,
@@ -216,7 +216,7 @@ def test_only_authorised_callers(world: World) -> None:
 
 def run_fogline(world: World, *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", "from fogline.cli import main; main()", *arguments],
+        [sys.executable, "-c", "from fogline.cli.main import main; main()", *arguments],
         capture_output=True,
         text=True,
         env=world.environment | {"PYTHONPATH": os.pathsep.join(sys.path)},

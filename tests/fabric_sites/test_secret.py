@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
+from fogline.common.errors import FoglineError
+from fogline.common.fabric_secret import FILE, load_secret
 from fogline.demo.world import World
-from fogline.errors import FoglineError
 from fogline.fabric.errors import NodeRefused
-from fogline.fabric.http import Door
-from fogline.fabric_secret import FILE, load_secret
+from fogline.fabric.http.store_client import Door
 from tests.fabric_sites.conftest import SITES
 from tests.fabric_sites.kit import ask, eventually, states
 from tests.fabric_sites.test_fabric import run_fogline

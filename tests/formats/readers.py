@@ -15,9 +15,9 @@ from fogline.formats import BadMessage
 from fogline.gateway.operators import Message
 from fogline.gateway.operators.decode import Decoder, read_options
 from fogline.log import LogWriter
-from fogline.storage.columns import decode_batch
-from fogline.storage.decode import decode
-from fogline.storage.mapping import Readings
+from fogline.storage.ingest.columns import decode_batch
+from fogline.storage.ingest.decode import decode
+from fogline.storage.ingest.mapping import Readings
 from fogline.storage.values import to_values
 
 ARRIVAL = 1_767_225_600_000_000

@@ -13,23 +13,23 @@ from typing import Any
 
 import pytest
 
-from fogline.agent.assignments import Assignments
-from fogline.agent.endings import Owed, store_endings
-from fogline.agent.muted import MutedLogs, muted_file
-from fogline.coordinator.store import Store
-from fogline.fabric.directory import Directory
-from fogline.fabric.feed_log import _store as store_begins
-from fogline.fabric.space_keys import SpaceKeys
-from fogline.fabric.tokens_file import add_token
-from fogline.fabric.wanted import WantedCopies
-from fogline.fabric_secret import FabricSecret, save_secret
+from fogline.agent.engine.suppressed import MutedLogs, muted_file
+from fogline.agent.jobs.assignments import Assignments
+from fogline.agent.jobs.draining import Owed, store_endings
+from fogline.common.fabric_secret import FabricSecret, save_secret
+from fogline.common.state_files import write_state
+from fogline.coordinator.repository.store import Store
+from fogline.fabric.api.tokens_file import add_token
+from fogline.fabric.membership.directory import Directory
+from fogline.fabric.query.space_keys import SpaceKeys
+from fogline.fabric.replicas.desired_replicas import WantedCopies
+from fogline.fabric.streams.fabric_log import _store as store_begins
 from fogline.fsck.check import check_folder, owner_of
-from fogline.gateway import checkpoint
-from fogline.gateway.checkpoint import Checkpoint
+from fogline.gateway.jobs import checkpoint
+from fogline.gateway.jobs.checkpoint import Checkpoint
 from fogline.links.identity import number_of
 from fogline.log import LogWriter, get_position, set_position
 from fogline.model.jobs import Assignment, Query
-from fogline.state_files import write_state
 from fogline.storage.store import SiteStore
 from fogline.storage.values import Value, from_values
 from tests.agent.kit import AgentProcess

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from fogline.gateway.chain import Chain, Results
+from fogline.gateway.jobs.chain import Chain, Results
 from fogline.gateway.operators import Message
 
 BASE = 1_767_225_600_000

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fogline.errors import DataError
-from fogline.gateway.chain import Chain, Results
+from fogline.common.errors import DataError
+from fogline.gateway.jobs.chain import Chain, Results
 from tests.gateway.helpers import BASE, message, run
 
 FIELDS = [{"name": "room", "type": "string"}, {"name": "x", "type": "double"}]

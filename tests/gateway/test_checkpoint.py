@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fogline.gateway.checkpoint import Checkpoint, load, pieces, store
+from fogline.gateway.jobs.checkpoint import Checkpoint, load, pieces, store
 from fogline.gateway.operators.packing import packed, unpacked
 
 

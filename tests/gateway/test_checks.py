@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fogline.errors import DataError
-from fogline.gateway import checks
-from fogline.gateway.chain import Chain
-from fogline.gateway.checks import read_assignments, steps_problem
+from fogline.common.errors import DataError
+from fogline.gateway.jobs import checks
+from fogline.gateway.jobs.chain import Chain
+from fogline.gateway.jobs.checks import read_assignments, steps_problem
 
 
 def test_equal_steps_of_many_jobs_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fogline.broker.login import with_login
-from fogline.errors import DataError, UsageError
-from fogline.gateway.config import parse_config, read_config
+from fogline.common.errors import DataError, UsageError
+from fogline.gateway.runtime.config import parse_config, read_config
 
 FULL = """
 gateway: gate-7

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fogline.formats.times import parse_time, time_of
 from fogline.formats.values import java_double
-from fogline.gateway.chain import Chain, Results
+from fogline.gateway.jobs.chain import Chain, Results
 from fogline.gateway.operators.decode import Decoder, read_options
 from tests.gateway.helpers import BASE, message, run
 

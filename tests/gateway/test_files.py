@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fogline.gateway.checkpoint import Checkpoint
-from fogline.gateway.files import JobFiles
+from fogline.gateway.jobs.checkpoint import Checkpoint
+from fogline.gateway.jobs.files import JobFiles
 from fogline.log import SiteLog
 from fogline.model.sites import bad_log, late_log, out_log
 

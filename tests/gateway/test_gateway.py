@@ -14,12 +14,12 @@ import pytest
 
 from fogline.broker import Broker, BrokerError, Message, Options, Tls, open_broker
 from fogline.broker.memory import hub
+from fogline.common.errors import DataError
 from fogline.control import ControlClient
-from fogline.errors import DataError
-from fogline.gateway.config import Buffer, Control, GatewayBroker, GatewayConfig
-from fogline.gateway.control import controlled
-from fogline.gateway.gateway import Gateway
-from fogline.gateway.host import Host
+from fogline.gateway.runtime.config import Buffer, Control, GatewayBroker, GatewayConfig
+from fogline.gateway.runtime.control import controlled
+from fogline.gateway.runtime.gateway import Gateway
+from fogline.gateway.runtime.host import Host
 from fogline.links import PREFIX, decode
 from tests.broker.certificates import Authority
 from tests.damage import DAMAGES, Damage
@@ -511,7 +511,7 @@ def test_one_wrong_request_among_many_fails_alone(host: Callable[[], Host], site
 def test_a_job_whose_broker_is_away_waits_for_it(
     make: Make, devices: tuple[str, Broker], site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fogline.gateway.intake._SUBSCRIBE_SECONDS", 0.1)
+    monkeypatch.setattr("fogline.gateway.runtime.intake._SUBSCRIBE_SECONDS", 0.1)
     gateway = make()
     name = devices[0].removeprefix("memory://")
     wait_for(lambda: gateway.state == "running")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fogline.broker import Message, open_broker
 from fogline.broker.memory import hub
-from fogline.gateway.intake import Intake, Target
+from fogline.gateway.runtime.intake import Intake, Target
 from fogline.log import SiteLog
 from tests.waiting import wait_for
 

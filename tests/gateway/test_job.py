@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.gateway import job as job_module
-from fogline.gateway.files import JobFiles
-from fogline.gateway.inputs import Input
-from fogline.gateway.job import Job
-from fogline.gateway.ledger import Told
+from fogline.common.state_files import read_state
+from fogline.gateway.jobs import job as job_module
+from fogline.gateway.jobs.files import JobFiles
+from fogline.gateway.jobs.inputs import Input
+from fogline.gateway.jobs.job import Job
+from fogline.gateway.jobs.ledger import Told
 from fogline.log import LogFull, LogWriter, SiteLog
 from fogline.model.jobs import Assignment, Place, Steps
 from fogline.model.sites import bad_log, late_log, out_log
-from fogline.state_files import read_state
 from tests.gateway.helpers import BASE
 
 STEPS = (

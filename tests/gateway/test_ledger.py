@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fogline.errors import DataError
-from fogline.gateway import ledger as module
-from fogline.gateway.ledger import Ledger, Told
+from fogline.common.errors import DataError
+from fogline.gateway.jobs import ledger as module
+from fogline.gateway.jobs.ledger import Ledger, Told
 from fogline.log import LogBusy, LogError, LogFull, LogWriter
 from fogline.model.jobs import Assignment, Place, Route, Steps
 

@@ -16,13 +16,13 @@ import psutil
 import pytest
 
 from fogline.broker import Broker, Message, Options, open_broker
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
+from fogline.common.process.free_ports import free_port
+from fogline.common.state_files import read_state
 from fogline.control import ControlClient
-from fogline.free_ports import free_port
 from fogline.gateway.operators.base import MOST_KEYS
 from fogline.links import PREFIX, decode
 from fogline.model.nodes import GONE, ONLINE
-from fogline.state_files import read_state
 from tests.gateway.helpers import BASE
 from tests.waiting import wait_for
 

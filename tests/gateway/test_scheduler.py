@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fogline.gateway.scheduler import Scheduler
+from fogline.gateway.runtime.scheduler import Scheduler
 
 
 def idle() -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fogline.errors import Problem, QueryError
+from fogline.common.errors import Problem, QueryError
 from fogline.language import parse
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fogline.errors import QueryError
+from fogline.common.errors import QueryError
 from fogline.language import parse, print_query
 from tests.language.cases import CONDITIONS, STATEMENTS
 from tests.language.test_figures import FIGURES

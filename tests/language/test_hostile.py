@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fogline.errors import QueryError
+from fogline.common.errors import QueryError
 from fogline.language import parse, print_query
 
 MANY = 250_000

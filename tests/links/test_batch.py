@@ -18,7 +18,7 @@ from fogline.links.identity import number_of, source_of
 from fogline.links.receiver import Delivery, Rejected, in_portions, needed, unpack
 from fogline.links.sender import batched
 from fogline.log import LogDamaged
-from fogline.log.frames import MAX_PAYLOAD
+from fogline.log.files.frames import MAX_PAYLOAD
 from tests.links.kit import site
 
 ORIGIN = 77

@@ -11,9 +11,10 @@ from uuid import uuid4
 
 import pytest
 
-from fogline.agent.intake import Intake, Subscription
-from fogline.broker import Broker, BrokerRefusedError, Message, Options, mosquitto, open_broker
+from fogline.agent.ingest.intake import Intake, Subscription
+from fogline.broker import Broker, BrokerRefusedError, Message, Options, open_broker
 from fogline.broker.memory import hub
+from fogline.broker.mosquitto import server
 from fogline.links import sender
 from fogline.links.copier import Copier, Copy
 from fogline.links.inlet import Inlet
@@ -207,15 +208,15 @@ def test_a_message_that_is_forbidden_holds_nothing_up(
     tmp_path: Path, near: SiteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "acl").write_text("topic readwrite #\ntopic deny closed/#\n", encoding="utf-8")
-    whole = mosquitto.configuration
+    whole = server.configuration
     text = f"acl_file {tmp_path / 'acl'}\n"
-    monkeypatch.setattr(mosquitto, "configuration", lambda *given: whole(*given) + text)
+    monkeypatch.setattr(server, "configuration", lambda *given: whole(*given) + text)
     with near.writer("out") as writer:
         for number in range(30):
             topic = "closed/a" if number % 10 == 5 else "open/a"
             writer.append([(topic, b"%d" % number)])
         end = writer.commit()
-    with mosquitto.Mosquitto(tmp_path / "broker") as broker:
+    with server.Mosquitto(tmp_path / "broker") as broker:
         reader = connected(broker.url, "reader")
         reader.subscribe("#")
         client = connected(broker.url)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from fogline.agent.journal import READER
 from fogline.broker import Broker, Message, Options, open_broker
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
+from fogline.broker.mosquitto.journal import READER
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.links.sender import Outlet, batched
 from fogline.log import LogWriter, SiteLog, get_position
 from tests.links.kit import Process, contents, eventually, numbers, site, write
@@ -53,7 +53,7 @@ class Ingest(Process):
         self._url = url
         self.deduplicate = True
         self.revision = 1
-        super().__init__("fogline.agent.ingest", self._config(patterns, copies))
+        super().__init__("fogline.agent.ingest.process", self._config(patterns, copies))
         self.reaches(1)
 
     def _config(self, patterns: Sequence[str], copies: Sequence[dict[str, str]]) -> dict[str, Any]:

@@ -14,13 +14,13 @@ from uuid import uuid4
 
 import pytest
 
-from fogline.agent import brokers
-from fogline.agent import publish as module
-from fogline.agent.intake import Intake, Subscription
-from fogline.agent.publish import Publishing
+from fogline.agent.broker import connections
+from fogline.agent.ingest.intake import Intake, Subscription
+from fogline.agent.publish import process as module
+from fogline.agent.publish.process import Publishing
 from fogline.broker import Broker, Message, Options, Ticket, open_broker
 from fogline.broker.memory import MemoryBroker, hub
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.links import Copier, Copy, sender
 from fogline.links.inlet import Inlet
 from fogline.log import SiteLog, get_position
@@ -141,7 +141,7 @@ def open_late(url: str, options: Options) -> LateBroker:
 def test_a_redirected_route_loses_and_doubles_nothing(
     near: SiteLog, sites: list[Site], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(brokers, "open_broker", open_late)
+    monkeypatch.setattr(connections, "open_broker", open_late)
     monkeypatch.setattr(sender, "READ_BYTES", 500)
     chance = random.Random()
     publishing = Publishing(config(near, "memory://none", route("out", sites[0].url)))
@@ -171,7 +171,7 @@ def test_a_redirected_route_loses_and_doubles_nothing(
 def test_a_route_that_becomes_a_copy_loses_and_doubles_nothing(
     near: SiteLog, sites: list[Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(brokers, "open_broker", open_late)
+    monkeypatch.setattr(connections, "open_broker", open_late)
     monkeypatch.setattr(sender, "READ_BYTES", 500)
     publishing = Publishing(config(near, "memory://none", route("out", sites[0].url)))
     here = site(tmp_path / "here")
@@ -260,7 +260,7 @@ def ingest(tmp_path: Path, broker: Mosquitto) -> Iterator[Process]:
         "subscriptions": [{"pattern": "t/+", "log": "t/+", "broker": "", "deduplicate": False}],
         "revision": 1,
     }
-    process = Process("fogline.agent.ingest", wanted)
+    process = Process("fogline.agent.ingest.process", wanted)
     process.reaches(1)
     yield process
     process.close()
@@ -272,7 +272,7 @@ def test_kill_9_of_publish_and_broker(
     chance = random.Random()
     routes = [route("out", broker.url, topic="t/1"), route("more", broker.url, topic="t/2")]
     wanted = config(near, broker.url, *routes)
-    publish = Process("fogline.agent.publish", wanted)
+    publish = Process("fogline.agent.publish.process", wanted)
     publish.reaches(1)
     written = 0
     with near.writer("out") as out, near.writer("more") as more:
@@ -289,7 +289,7 @@ def test_kill_9_of_publish_and_broker(
                 broker.kill()
                 broker.start()
             if killed != "broker":
-                publish = Process("fogline.agent.publish", wanted)
+                publish = Process("fogline.agent.publish.process", wanted)
     log = site(tmp_path)
     eventually(lambda: len(contents(log, "t/+")) >= 2 * written, "everything")
     publish.reaches(1)
@@ -307,7 +307,7 @@ def test_the_process_takes_changes(near: SiteLog, broker: Mosquitto) -> None:
     reader: Broker = open_broker(broker.url)
     reader.connect()
     reader.subscribe("#")
-    process = Process("fogline.agent.publish", config(near, broker.url))
+    process = Process("fogline.agent.publish.process", config(near, broker.url))
     process.reaches(1)
     process.tell(config(near, broker.url, route("out", "", "publish", "p"), revision=2))
     process.reaches(2)

@@ -6,8 +6,9 @@ import os
 import shutil
 from pathlib import Path
 
-from fogline.log import LogReader, LogWriter, Record, committed
-from fogline.log.segments import heads, list_segments
+from fogline.log import LogReader, LogWriter, Record
+from fogline.log.files import committed
+from fogline.log.files.segments import heads, list_segments
 
 TOPIC = "city/+"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fogline.log.check import check_log
-from fogline.log.damage import load_all
+from fogline.log.files.damage import load_all
 from tests.log.kit import flip, segments
 from tests.log.test_damage_matrix import COMMITTED, FRAME_RECORDS, MATRIX, harmed, make_log
 

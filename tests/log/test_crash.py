@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fogline.log import LogError, LogReader
-from fogline.log.damage import load_all
+from fogline.log.files.damage import load_all
 from tests.log.kit import copy, flip, follow, read, records, segments, set_committed, write, writer
 
 

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.log import Limits, LogDamaged, LogGone, LogReader, SiteLog, committed, enforce
-from fogline.log.committed import End
-from fogline.log.damage import LOST, acknowledge, load_all
-from fogline.log.frames import FRAME_BYTES, FrameBody
-from fogline.log.segments import header
-from fogline.state_files import find_damaged
+from fogline.common.state_files import find_damaged
+from fogline.log import Limits, LogDamaged, LogGone, LogReader, SiteLog, enforce
+from fogline.log.files import committed
+from fogline.log.files.committed import End
+from fogline.log.files.damage import LOST, acknowledge, load_all
+from fogline.log.files.frames import FRAME_BYTES, FrameBody
+from fogline.log.files.segments import header
 from tests.log.kit import flip, follow, records, segments, write, writer
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fogline.log import Limits, LogReader, enforce, set_position
-from fogline.log.damage import LOST, load_all
-from fogline.log.heard import write_heard
+from fogline.log.files.damage import LOST, load_all
+from fogline.log.files.idleness import write_heard
 from tests.log.kit import copy, flip, follow, records, segments, write, writer
 
 Tool = Callable[..., subprocess.CompletedProcess[bytes]]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fogline.log import LogBusy, LogReader, SiteLog
-from fogline.log.damage import Damage, load_all
+from fogline.log.files.damage import Damage, load_all
 from tests.log.kit import (
     TOPIC,
     copy,

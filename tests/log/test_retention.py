@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fogline.common.state_files import find_damaged
 from fogline.log import (
     Limits,
     LogDamaged,
@@ -19,9 +20,8 @@ from fogline.log import (
     retire_reader,
     set_position,
 )
-from fogline.log.positions import readers_of
+from fogline.log.files.positions import readers_of
 from fogline.log.retention import Stretch, removable
-from fogline.state_files import find_damaged
 from tests.log.kit import follow, records, segments, writer
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from fogline.free_ports import free_port
+from fogline.common.process.free_ports import free_port
 from tests.agent.kit import kill_with_children
 from tests.waiting import wait_for
 

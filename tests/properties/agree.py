@@ -11,11 +11,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from fogline.plan.build import plan_text
-from fogline.plan.program import Program, lower
+from fogline.plan.analysis.build import plan_text
+from fogline.plan.lowering.program import Program, lower
 from fogline.plan.rules import optimise
-from fogline.spark.engine import StreamRun, run_batch
-from fogline.spark.scan import Input
+from fogline.spark.compile.scan import Input
+from fogline.spark.run.engine import StreamRun, run_batch
 from fogline.testing.reference import Record
 
 Found = dict[tuple[Any, ...], list[tuple[Any, int]]]

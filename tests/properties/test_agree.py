@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fogline.language import parse
-from fogline.spark.scan import Input
+from fogline.spark.compile.scan import Input
 from fogline.testing import generate
 from fogline.testing.reference import evaluate
 from tests.properties.agree import (

@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fogline.model.results import Result, parse_results
-from fogline.plan.build import plan_text
-from fogline.plan.program import lower
+from fogline.plan.analysis.build import plan_text
+from fogline.plan.lowering.program import lower
 from fogline.plan.rules import optimise
-from fogline.spark.engine import StreamRun
-from fogline.spark.scan import Input
+from fogline.spark.compile.scan import Input
+from fogline.spark.run.engine import StreamRun
 
 STREAM = 'STREAM FROM memory(name="s", time="time")'
 SEEDS = range(int(os.environ.get("FOGLINE_PROPERTY_SEEDS", "4")))

@@ -18,11 +18,11 @@ from pyspark.sql import SparkSession
 
 from fogline.language.parser import parse
 from fogline.model.results import Result, parse_results
-from fogline.plan.build import plan_text
-from fogline.plan.program import lower
+from fogline.plan.analysis.build import plan_text
+from fogline.plan.lowering.program import lower
 from fogline.plan.rules import optimise
-from fogline.spark.engine import StreamRun, run_batch
-from fogline.spark.scan import Input
+from fogline.spark.compile.scan import Input
+from fogline.spark.run.engine import StreamRun, run_batch
 from fogline.testing.reference import evaluate
 from fogline.testing.reference.formulas import iso
 

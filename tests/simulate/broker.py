@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fogline.free_ports import free_port
+from fogline.common.process.free_ports import free_port
 from tests.waiting import PATIENCE
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fogline.errors import UsageError
+from fogline.cli.simulate import simulate, start_ms
+from fogline.common.errors import UsageError
 from fogline.simulate import STREAMS
-from fogline.simulate.command import simulate, start_ms
 
 
 def test_help_has_every_option_and_an_example() -> None:
@@ -39,7 +39,13 @@ def test_writes_a_file(name: str, tmp_path: Path) -> None:
 def test_quiet_says_nothing_even_on_a_terminal(tmp_path: Path) -> None:
     """`fogline demo` starts it beside its own table."""
     ours, terminal = os.openpty()
-    command = [sys.executable, "-c", "from fogline.cli import main; main()", "simulate", "city"]
+    command = [
+        sys.executable,
+        "-c",
+        "from fogline.cli.main import main; main()",
+        "simulate",
+        "city",
+    ]
     arguments = ["--rate", "50", "--seconds", "4", "--out", str(tmp_path / "out")]
     with os.fdopen(ours, "rb", buffering=0) as shown:
         subprocess.run([*command, *arguments, "--quiet"], stderr=terminal, check=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fogline.errors import FoglineError, UsageError
+from fogline.common.errors import FoglineError, UsageError
 from fogline.simulate import FORMATS, STREAMS, Event, Run, Wire, encode, events, write_file
 from fogline.simulate.schema import Format, Value
 

@@ -14,8 +14,8 @@ import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
-from fogline.errors import FoglineError
-from fogline.free_ports import free_port
+from fogline.common.errors import FoglineError
+from fogline.common.process.free_ports import free_port
 from fogline.simulate import Run, Wire, publish
 from fogline.simulate.mqtt import BrokerUrl
 from tests.simulate.broker import Mosquitto
@@ -96,7 +96,7 @@ def test_an_interrupt_stops_cleanly_and_counts(mosquitto: Mosquitto) -> None:
     call = f"simulate(['city', '--rate', '100', '--seconds', '600', '--mqtt', '{url}'])"
     # A process started in the background may inherit that interrupts are ignored.
     listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    code = f"{listen}\nfrom fogline.simulate.command import simulate\n{call}"
+    code = f"{listen}\nfrom fogline.cli.simulate import simulate\n{call}"
     listener = Listener(mosquitto.port, "x")
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
     deadline = time.monotonic() + 20 * PATIENCE

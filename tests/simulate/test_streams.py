@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.errors import UsageError
+from fogline.common.errors import UsageError
 from fogline.simulate import PATTERNS, STREAMS, Event, Run, events
 from fogline.simulate.streams import BATCH_SIZE, DEFAULT_START_MS
 

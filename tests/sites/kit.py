@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from fogline.common.errors import FoglineError
 from fogline.demo.world import World
-from fogline.errors import FoglineError
 from fogline.log import SiteLog
 from tests.agent.kit import Publisher, payloads
 from tests.waiting import wait_for

@@ -12,8 +12,8 @@ import psutil
 import pytest
 import yaml
 
+from fogline.common.errors import FoglineError
 from fogline.demo.world import World
-from fogline.errors import FoglineError
 from tests.agent.kit import kill_pid
 from tests.fabric_sites.kit import ask
 from tests.sites.kit import PASS, Device, log_of, numbers, observed, upload

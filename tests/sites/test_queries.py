@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from fogline.common.process.free_ports import free_port
 from fogline.demo.world import Process, World
-from fogline.free_ports import free_port
 from fogline.log import SiteLog
 from tests.agent.kit import Publisher, payloads
 from tests.broker.subscriber import Subscriber
@@ -43,7 +43,7 @@ def in_one_place(folder: Path, rows: list[dict[str, Any]]) -> dict[str, set[str]
     (folder / "q.ins").write_text(QUERY.format(nodes=""), encoding="utf-8")
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     (folder / "rows.json").write_text(lines, encoding="utf-8")
-    command = [sys.executable, "-c", "from fogline.cli import main; main()", "run"]
+    command = [sys.executable, "-c", "from fogline.cli.main import main; main()", "run"]
     command += [str(folder / "q.ins"), "--input", str(folder / "rows.json"), "--batch", "--json"]
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found: dict[str, set[str]] = {"mean": set(), "most": set()}

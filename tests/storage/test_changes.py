@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.state_files import copy_of
-from fogline.storage.changes import MAX_SEQ, WAIT_US
+from fogline.common.state_files import copy_of
 from fogline.storage.errors import BadQuery, BadValue, StoreDamaged
 from fogline.storage.limits import StoreLimits
+from fogline.storage.query.changes import MAX_SEQ, WAIT_US
 from fogline.storage.store import SiteStore
 from fogline.storage.values import SCHEMA, Value, from_values, to_values, with_seq
 from tests.storage.kit import SMALL, START, Clock, everything, ingest
@@ -328,7 +328,7 @@ def test_sizes(tmp_path: Path) -> None:
 
 
 def test_a_copy_has_the_metadata_of_its_site(tmp_path: Path) -> None:
-    from fogline.storage.metadata import Description
+    from fogline.storage.catalog.metadata import Description
 
     with SiteStore(tmp_path / "own", "here") as own:
         own.metadata.put("cpu", Description(unit="%"))

@@ -14,9 +14,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from fogline.log import disk, lowest_position
-from fogline.storage.feeder import Feeder
-from fogline.storage.mapping import Readings
+from fogline.common import atomic_files
+from fogline.log import lowest_position
+from fogline.storage.ingest.log_to_store import Feeder
+from fogline.storage.ingest.mapping import Readings
 from fogline.storage.store import SiteStore
 from tests.storage.kit import SMALL, numbers, write_log
 
@@ -25,9 +26,9 @@ SOURCE = Readings(fields=("x",), entity="sensor", time="time")
 CHILD = """
 import os, sys
 from pathlib import Path
-from fogline.storage.feeder import Feeder
+from fogline.storage.ingest.log_to_store import Feeder
 from fogline.storage.limits import StoreLimits
-from fogline.storage.mapping import Readings
+from fogline.storage.ingest.mapping import Readings
 from fogline.storage.store import SiteStore
 
 limits = StoreLimits(flush_rows=40, file_rows=1_000, merge_files=3)
@@ -141,7 +142,7 @@ def test_dead_at_every_step(
     countdown = Countdown(calls, after)
     with monkeypatch.context() as patch:
         patch.setattr(pq, "write_table", countdown.wrap(pq.write_table))
-        patch.setattr(disk, "sync", countdown.wrap(disk.sync))
+        patch.setattr(atomic_files, "sync", countdown.wrap(atomic_files.sync))
         patch.setattr(Path, "replace", countdown.wrap(Path.replace))
         patch.setattr(Path, "unlink", countdown.wrap(Path.unlink))
         with pytest.raises(Crash):

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from fogline.state_files import copy_of, find_damaged
+from fogline.common.state_files import copy_of, find_damaged
+from fogline.storage.catalog.metadata import Description
 from fogline.storage.errors import StoreDamaged
-from fogline.storage.metadata import Description
+from fogline.storage.files.verify import AGAIN_US, Verified
 from fogline.storage.store import SiteStore
 from fogline.storage.values import Value, with_seq
-from fogline.storage.verify import AGAIN_US, Verified
 from tests.damage import DAMAGES, Damage
 from tests.storage.kit import START, ingest, numbers
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.errors import UsageError
+from fogline.common.errors import UsageError
 from fogline.formats.values import number_in
-from fogline.storage.columns import decode_batch
-from fogline.storage.decode import decode
-from fogline.storage.mapping import Decoded, Readings
+from fogline.storage.ingest.columns import decode_batch
+from fogline.storage.ingest.decode import decode
+from fogline.storage.ingest.mapping import Decoded, Readings
 from fogline.storage.values import Value, to_values
 from tests.storage.kit import START, same_values
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from fogline.storage.errors import BadQuery, BadValue, QueryLimit
-from fogline.storage.latest import Latest
+from fogline.storage.files.latest import Latest
 from fogline.storage.limits import MEBIBYTE, QueryLimits, StoreLimits
 from fogline.storage.store import SiteStore
 from fogline.storage.values import END_TIME, FIRST_TIME, Value, batch, from_values

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fogline.storage.database import Database
+from fogline.storage.catalog.database import Database
+from fogline.storage.catalog.metadata import Description, MetadataStore
 from fogline.storage.errors import StoreError
 from fogline.storage.limits import QueryLimits
-from fogline.storage.metadata import Description, MetadataStore
 from fogline.storage.store import SiteStore
 from fogline.storage.values import Value, to_values
 from tests.storage.kit import START, ingest

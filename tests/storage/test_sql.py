@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fogline.storage.catalog.metadata import Description
 from fogline.storage.errors import QueryLimit, StoreError
 from fogline.storage.limits import QueryLimits
-from fogline.storage.metadata import Description
 from fogline.storage.store import SiteStore
 from fogline.storage.values import Value
 from tests.storage.kit import START, ingest

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.storage.database import Database
+from fogline.storage.catalog.database import Database
+from fogline.storage.catalog.metadata import Description, Metadata, MetadataStore
+from fogline.storage.catalog.spaces import Row, Space
 from fogline.storage.errors import BadQuery, BadValue
 from fogline.storage.limits import StoreLimits
-from fogline.storage.metadata import Description, Metadata, MetadataStore
-from fogline.storage.spaces import Row, Space
 from fogline.storage.store import SiteStore
 from tests.storage.kit import START, Clock
 

@@ -1,5 +1,6 @@
 """Brokers behind one interface: `open_broker` gives the one an address names."""
 
+from fogline.broker.delivery import Ticket
 from fogline.broker.errors import (
     BrokerCertificateError,
     BrokerClosedError,
@@ -13,7 +14,6 @@ from fogline.broker.errors import (
 from fogline.broker.interface import Batch, Broker, Message
 from fogline.broker.open import open_broker
 from fogline.broker.options import Options, Tls
-from fogline.broker.tickets import Ticket
 
 __all__ = [
     "Batch",

@@ -24,7 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
-from fogline.broker.tickets import Ticket
+from fogline.broker.delivery import Ticket
 
 RECEIVE_MESSAGES = 10_000
 CONNECT_SECONDS = 10.0

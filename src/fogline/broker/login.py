@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
-from fogline.errors import DataError
+from fogline.common.errors import DataError
 
 
 def read_password(file: Path | None) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from fogline.broker.delivery import Ticket
 from fogline.broker.errors import (
     BrokerClosedError,
     BrokerError,
@@ -27,7 +28,6 @@ from fogline.broker.interface import (
 from fogline.broker.memory_hub import Hub, Session, hub
 from fogline.broker.options import Options
 from fogline.broker.outbox import Outbox
-from fogline.broker.tickets import Ticket
 from fogline.broker.topics import check_filters, check_messages
 
 __all__ = ["MemoryBroker", "hub"]

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from fogline.broker.interface import Broker
 from fogline.broker.memory import MemoryBroker, hub
-from fogline.broker.mqtt import MqttBroker
+from fogline.broker.mqtt.broker import MqttBroker
 from fogline.broker.options import Options
-from fogline.errors import UsageError
+from fogline.common.errors import UsageError
 from fogline.model.broker_url import BrokerUrl
 
 MEMORY = "memory://"

@@ -9,7 +9,7 @@ from pathlib import Path
 from fogline.broker.errors import BrokerCertificateError
 from fogline.broker.interface import Message
 from fogline.broker.topics import check_topic
-from fogline.errors import UsageError
+from fogline.common.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

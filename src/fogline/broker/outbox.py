@@ -10,9 +10,9 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
+from fogline.broker.delivery import Ticket
 from fogline.broker.errors import BrokerClosedError, BrokerError, BrokerTimeoutError
 from fogline.broker.interface import Message
-from fogline.broker.tickets import Ticket
 
 
 class Outbox:

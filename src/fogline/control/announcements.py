@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fogline.common.errors import DataError
 from fogline.control.payload import (
     list_of,
     number_of,
@@ -17,7 +18,6 @@ from fogline.control.payload import (
     text_of,
     write_object,
 )
-from fogline.errors import DataError
 from fogline.model.nodes import GONE, ONLINE, Link, Node, Observed, is_name
 
 LONGEST_INSTANCE = 64

@@ -19,10 +19,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fogline.broker import Message
+from fogline.common.errors import DataError, FoglineError
 from fogline.control.connection import Connection
 from fogline.control.envelope import Answer, Part, Request
 from fogline.control.errors import ControlError, NoAnswerError
-from fogline.errors import DataError, FoglineError
 
 Body = dict[str, Any]
 

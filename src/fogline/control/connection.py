@@ -22,7 +22,7 @@ from fogline.broker import (
     Tls,
     open_broker,
 )
-from fogline.broker.backoff import Backoff
+from fogline.common.backoff import Backoff
 
 TURN_SECONDS = 0.25
 PUBLISH_SECONDS = 1.0

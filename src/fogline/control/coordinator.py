@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Self
 
 from fogline.broker import BrokerError, Message
+from fogline.common.errors import DataError
 from fogline.control import topics
 from fogline.control.calls import Ask, Body
 from fogline.control.connection import ControlOptions, Hooks
@@ -21,7 +22,6 @@ from fogline.control.peer import Asked, Peer
 from fogline.control.registry import Registry
 from fogline.control.rivals import new_instance
 from fogline.control.worker import Operation
-from fogline.errors import DataError
 from fogline.model.nodes import NodeView, is_name
 
 Heard = Callable[[Mapping[str, Outcome]], None]

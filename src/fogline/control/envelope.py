@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
+from fogline.common.errors import DataError
 from fogline.control import topics
 from fogline.control.payload import (
     JsonText,
@@ -23,7 +24,6 @@ from fogline.control.payload import (
     write_flat,
     write_object,
 )
-from fogline.errors import DataError
 
 LONGEST_NAME = 200
 LONGEST_TEXT = 100_000

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from fogline.common.errors import DataError
 from fogline.control.envelope import LONGEST_TEXT, Answer
 from fogline.control.errors import ControlError, NoAnswerError
 from fogline.control.payload import list_of, object_of, text_of
-from fogline.errors import DataError
 
 Outcome = dict[str, Any] | BaseException
 """What a node answered, or why it did not do it."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from fogline.broker import BrokerError, Message
+from fogline.common.errors import DataError
 from fogline.control import topics
 from fogline.control.announcements import Birth
 from fogline.control.calls import Body
@@ -22,7 +23,6 @@ from fogline.control.presence import Member, Presence, status_messages
 from fogline.control.rhythm import Beat, Rhythm
 from fogline.control.rivals import new_instance
 from fogline.control.worker import Operation, Operations
-from fogline.errors import DataError
 from fogline.model.nodes import Node
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from json.encoder import encode_basestring_ascii
 from typing import Any, NoReturn
 
-from fogline.errors import DataError
+from fogline.common.errors import DataError
 
 LARGEST = 8 << 20
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fogline.broker import Message
+from fogline.common.errors import DataError
 from fogline.control import topics
 from fogline.control.announcements import Birth, status_payload, statuses_payload
 from fogline.control.connection import ControlOptions
@@ -20,7 +21,6 @@ from fogline.control.payload import write_object
 from fogline.control.rhythm import Beat
 from fogline.control.rivals import Rivals
 from fogline.control.worker import Operations
-from fogline.errors import DataError
 from fogline.model.nodes import GONE, ONLINE, Node
 
 LEASE_BIRTHS = 2.5

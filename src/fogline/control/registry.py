@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fogline.common.errors import DataError
 from fogline.control.announcements import Birth, Status
-from fogline.errors import DataError
 from fogline.model.nodes import GONE, ONLINE, SILENT, NodeView
 
 SILENT_SECONDS = 8.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fogline.errors import DataError
+from fogline.common.errors import DataError
 from fogline.model.nodes import is_name
 
 _NODES = "fogline/nodes"

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fogline.broker import BrokerError, Message
+from fogline.common.errors import DataError, FoglineError
 from fogline.control.envelope import Answer, Request, joined
 from fogline.control.groups import answer_of
-from fogline.errors import DataError, FoglineError
 
 Operation = Callable[[dict[str, Any]], dict[str, Any]]
 Operations = Mapping[str, Operation]

@@ -12,6 +12,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from fogline.common.errors import (
+    START_COORDINATOR,
+    DataError,
+    FoglineError,
+    PipelineError,
+    Problem,
+    UsageError,
+)
 from fogline.coordinator.config import default_folder
 from fogline.coordinator.errors import (
     ConflictError,
@@ -19,14 +27,6 @@ from fogline.coordinator.errors import (
     RefusedError,
     TooLargeError,
     UnavailableError,
-)
-from fogline.errors import (
-    START_COORDINATOR,
-    DataError,
-    FoglineError,
-    PipelineError,
-    Problem,
-    UsageError,
 )
 
 TYPES = {"yaml": "application/yaml", "plan": "application/json", "ins": "text/x-insights"}

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fogline.config_file import Reader, port, read_yaml, within
-from fogline.coordinator.replica_config import ReplicaConfig
-from fogline.errors import UsageError
-from fogline.http_hosts import Hosts
+from fogline.common.config_file import Reader, port, read_yaml, within
+from fogline.common.errors import UsageError
+from fogline.common.http.hosts import Hosts
+from fogline.coordinator.replication.config import ReplicaConfig
 
 PORT = 7480
 EXAMPLE = "port: 7480\ncontrol: {url: 'mqtt://broker.example:1883'}\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fogline.errors import FoglineError
+from fogline.common.errors import FoglineError
 
 
 class StoreError(FoglineError):

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from fogline.common.http.server import Server
+from fogline.common.private_files import write_private
+from fogline.common.process.garbage_collection import leave_what_is_there
+from fogline.coordinator.api.rest import make_app
+from fogline.coordinator.api.service import Service
+from fogline.coordinator.api.tokens import load_tokens, own_tokens
 from fogline.coordinator.config import CoordinatorConfig, read_config
-from fogline.coordinator.rest import make_app
-from fogline.coordinator.service import Service
-from fogline.coordinator.tokens import load_tokens, own_tokens
-from fogline.garbage import leave_what_is_there
-from fogline.http_server import Server
-from fogline.private_files import write_private
 
 
 def run_coordinator(path: Path | None) -> None:

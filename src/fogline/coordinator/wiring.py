@@ -15,25 +15,25 @@ from typing import Any
 
 from fogline.broker import Tls
 from fogline.broker.login import read_password, with_login
-from fogline.broker.mosquitto import Mosquitto, MosquittoOptions, ServerTls
+from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions, ServerTls
+from fogline.common.errors import DataError, FoglineError, SetupError
+from fogline.common.state_files import StateDamaged, read_state, write_state
 from fogline.control.connection import ControlOptions
 from fogline.control.coordinator import ControlClient, Heard
 from fogline.control.envelope import Part
 from fogline.control.errors import ControlError, NoAnswerError
-from fogline.coordinator.compiling import DeployCompiler
+from fogline.coordinator.api.service import Parts, Service
 from fogline.coordinator.config import ControlConfig, CoordinatorConfig
-from fogline.coordinator.loop import Loop
-from fogline.coordinator.packages import Packages
-from fogline.coordinator.planner import Nodes, Planner
-from fogline.coordinator.replica_loop import ReplicaLoop
-from fogline.coordinator.secret_handover import TURN_SECONDS, SecretHandover
-from fogline.coordinator.service import Parts, Service
-from fogline.coordinator.store import Store
-from fogline.deploy.assign import Wholes
-from fogline.errors import DataError, FoglineError, SetupError
+from fogline.coordinator.pipelines.compiler import DeployCompiler
+from fogline.coordinator.pipelines.packages import Packages
+from fogline.coordinator.reconcile.loop import Loop
+from fogline.coordinator.reconcile.planner import Nodes, Planner
+from fogline.coordinator.reconcile.secret_handover import TURN_SECONDS, SecretHandover
+from fogline.coordinator.replication.loop import ReplicaLoop
+from fogline.coordinator.repository.store import Store
+from fogline.deploy.resolve.assign import Wholes
 from fogline.model.broker_url import BrokerUrl
 from fogline.model.nodes import NodeView
-from fogline.state_files import StateDamaged, read_state, write_state
 
 _WATCH_SECONDS = 0.5
 _SWEEP_SECONDS = 600.0

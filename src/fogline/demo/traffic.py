@@ -16,14 +16,14 @@ from typing import Any
 
 import click
 
-from fogline.commands.stopping import ctrl_c
+from fogline.common.errors import SetupError
+from fogline.common.process.interrupts import ctrl_c
 from fogline.coordinator.client import CoordinatorClient
 from fogline.demo.traffic_devices import ERRONEOUS, GOOD, MALFORMED, Devices
 from fogline.demo.traffic_result import CLOUD, LOCAL, Measured, processed
 from fogline.demo.traffic_table import Progress, make_progress
 from fogline.demo.world import SiteSpec, World
-from fogline.deploy.composition import read_composition
-from fogline.errors import SetupError
+from fogline.deploy.manifest.composition import read_composition
 
 PIPELINE = "traffic"
 EDGES = ("edge-1", "edge-2", "edge-3")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from fogline.broker import Broker, Message, Options, open_broker
-from fogline.errors import FoglineError
+from fogline.common.errors import FoglineError
 from fogline.simulate.messages import Wire, messages
 from fogline.simulate.streams import Run
 

@@ -18,11 +18,11 @@ from typing import Any, Self
 
 import yaml
 
-from fogline.broker.parent_death import die_with_parent
+from fogline.common.errors import FoglineError, SetupError
+from fogline.common.process.free_ports import free_port
+from fogline.common.process.parent_death import die_with_parent
 from fogline.coordinator.client import CoordinatorClient, find
 from fogline.demo.http import get_json
-from fogline.errors import FoglineError, SetupError
-from fogline.free_ports import free_port
 
 _POLL_SECONDS = 0.1
 _START_SECONDS = 600.0
@@ -57,7 +57,12 @@ class Process:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        command = [sys.executable, "-c", "from fogline.cli import main; main()", *self._arguments]
+        command = [
+            sys.executable,
+            "-c",
+            "from fogline.cli.main import main; main()",
+            *self._arguments,
+        ]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 command,

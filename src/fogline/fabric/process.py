@@ -1,7 +1,8 @@
 """The store process of a site: its store, fed from its logs, and its part in the fabric.
 
-A child of the agent (`fogline.child`). It goes on when the store cannot be opened or written: it
-says so, and tries again. What cannot change while it runs ends it, and the agent starts it anew.
+A child of the agent (`fogline.common.process.parent`). It goes on when the store cannot be opened
+or written: it says so, and tries again. What cannot change while it runs ends it, and the agent
+starts it anew.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from pathlib import Path
 from typing import Any
 
 from fogline.broker import Tls
-from fogline.child import Parent, tell
-from fogline.errors import FoglineError, UsageError
-from fogline.fabric.fed_log import FULL, RUNNING
-from fogline.fabric.feed import FabricFeed
-from fogline.fabric.feeding import Feeding
+from fogline.common.errors import FoglineError, UsageError
+from fogline.common.process.parent import Parent, tell
+from fogline.common.process.priority import step_back
+from fogline.fabric.api.node import Node
+from fogline.fabric.api.rest import make_app
+from fogline.fabric.api.tokens_file import Callers
+from fogline.fabric.http.secrets import Secrets
+from fogline.fabric.http.server import listen_again
+from fogline.fabric.membership.options import FabricOptions
 from fogline.fabric.memory import save_memory
-from fogline.fabric.node import Node
-from fogline.fabric.options import FabricOptions
-from fogline.fabric.records import Descriptions, descriptions_of
-from fogline.fabric.rest import make_app
-from fogline.fabric.secrets import Secrets
-from fogline.fabric.server import listen_again
-from fogline.fabric.space_keys import SpaceKeys
-from fogline.fabric.tokens_file import Callers
+from fogline.fabric.query.records import Descriptions, descriptions_of
+from fogline.fabric.query.space_keys import SpaceKeys
+from fogline.fabric.streams.fabric_to_log import FabricFeed
+from fogline.fabric.streams.log_to_store import Feeding
+from fogline.fabric.streams.stored_log import FULL, RUNNING
 from fogline.log import SiteLog
-from fogline.priority import step_back
 from fogline.storage.errors import StoreDamaged
 from fogline.storage.limits import HOUR_US, MEBIBYTE, StoreLimits
 from fogline.storage.store import SiteStore
@@ -97,7 +98,9 @@ class StoreProcess:
     """Everything of it. Raises `FoglineError` from its construction when something is missing."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        from fogline.fabric.fabric import Fabric  # makes columns, which would import pandas
+        from fogline.fabric.federation.fabric import (
+            Fabric,  # makes columns, which would import pandas
+        )
 
         self._config = config
         self._revision = 0

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fogline.errors import UsageError
+from fogline.common.errors import UsageError
+from fogline.common.sealed_files import broken_seal
 from fogline.fsck.findings import NOTHING, Finding, find_files, find_folders, unreadable
 from fogline.fsck.logs import check_log
 from fogline.fsck.state import (
@@ -23,9 +24,8 @@ from fogline.fsck.state import (
     find_set_aside,
 )
 from fogline.fsck.stores import check_copies, check_database, check_store
-from fogline.log.lock import is_written
-from fogline.sealed_files import broken_seal
-from fogline.spark.checkpoint_damage import find_damage, find_useless_sums
+from fogline.log.files.lock import is_written
+from fogline.spark.jobs.checkpoint_damage import find_damage, find_useless_sums
 
 _SHA = re.compile(r"[0-9a-f]{64}")
 _READ_BYTES = 1 << 20

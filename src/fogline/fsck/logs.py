@@ -10,7 +10,7 @@ from fogline.fsck.findings import NOTHING, Finding, unreadable
 from fogline.fsck.state import LOG, check_state, find_set_aside
 from fogline.log import LogError
 from fogline.log.check import check_log as find_problems
-from fogline.log.names import MAX_TOPIC, folder_name
+from fogline.log.files.names import MAX_TOPIC, folder_name
 
 
 def check_log(folder: Path) -> Iterator[Finding]:

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fogline.fsck.findings import NOTHING, Finding, find_files, too_large, unreadable
-from fogline.state_files import (
+from fogline.common.state_files import (
     DAMAGED,
     StateDamaged,
     checked,
     copy_of,
     has_checksum,
 )
-from fogline.storage.identity import is_id
+from fogline.fsck.findings import NOTHING, Finding, find_files, too_large, unreadable
+from fogline.storage.files.identity import is_id
 
 _ITSELF = "nothing: it is made anew at the next start"
 _AGAIN = "how much was counted: it begins at 0 again"

@@ -10,13 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
+from fogline.common.sealed_files import broken_seal, remedy
+from fogline.common.state_files import copy_of
 from fogline.fsck.findings import NOTHING, Finding, find_files, find_folders, too_large, unreadable
 from fogline.fsck.state import STORE, check_state, find_set_aside
-from fogline.sealed_files import broken_seal, remedy
-from fogline.state_files import copy_of
-from fogline.storage import files, manifest
 from fogline.storage.errors import StoreDamaged
-from fogline.storage.manifest import DataFile, LostFile, Manifest
+from fogline.storage.files import data_files, manifest
+from fogline.storage.files.manifest import DataFile, LostFile, Manifest
 
 
 def check_store(folder: Path, is_copy: bool = False) -> Iterator[Finding]:
@@ -74,7 +74,7 @@ def _manifest(path: Path) -> tuple[Manifest | None, str]:
 
 def _check_files(folder: Path, known: Manifest, again: str) -> Iterator[Finding]:
     for listed in known.files:
-        if wrong := files.what_is_wrong(folder / "data" / listed.name, listed):
+        if wrong := data_files.what_is_wrong(folder / "data" / listed.name, listed):
             lost = _values(listed) if not again else f"nothing: {again}"
             yield Finding(folder / "data" / listed.name, wrong, lost, again or _START)
     for gone in known.lost:

@@ -8,12 +8,12 @@ import threading
 from pathlib import Path
 
 from fogline.broker.login import without_login
-from fogline.errors import FoglineError
-from fogline.garbage import leave_what_is_there
-from fogline.gateway.config import GatewayConfig, read_config
-from fogline.gateway.control import controlled
-from fogline.gateway.gateway import Gateway
-from fogline.gateway.host import Host
+from fogline.common.errors import FoglineError
+from fogline.common.process.garbage_collection import leave_what_is_there
+from fogline.gateway.runtime.config import GatewayConfig, read_config
+from fogline.gateway.runtime.control import controlled
+from fogline.gateway.runtime.gateway import Gateway
+from fogline.gateway.runtime.host import Host
 
 
 def run_gateway(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fogline.errors import Problem
+from fogline.common.errors import Problem
 from fogline.language.ast import Position
 
 SHOWN = 120

@@ -12,7 +12,7 @@ from typing import Any
 
 from lark import Lark, TextSlice, Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from fogline.errors import Problem, QueryError
+from fogline.common.errors import Problem, QueryError
 from fogline.language.ast import Position, QueryFile
 from fogline.language.diagnosis import Bracket, Stop, diagnose
 from fogline.language.expressions import DECLARED

@@ -18,7 +18,7 @@ from fogline.links.identity import number_of, source_of
 from fogline.links.inlet import BadLinks, Inlet
 from fogline.links.receiver import Delivery, Part, Rejected, needed, unpack
 from fogline.links.sender import Outlet, batched, plain, renamed
-from fogline.links.starting import END, START, starting_position
+from fogline.links.start_position import END, START, starting_position
 
 __all__ = [
     "END",

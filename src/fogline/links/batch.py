@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
-from fogline.errors import FoglineError
+from fogline.common.errors import FoglineError
 from fogline.log import Frame
-from fogline.log.frames import MAX_PAYLOAD, BadFrame
+from fogline.log.files.frames import MAX_PAYLOAD, BadFrame
 
 PREFIX = "fogline/link/"
 """Batches for a topic are published on this and the topic."""

@@ -10,7 +10,7 @@ from fogline.links.batch import pieces_of
 from fogline.links.identity import number_of, source_of
 from fogline.links.inlet import Inlet
 from fogline.links.receiver import Delivery
-from fogline.links.starting import START, starting_position
+from fogline.links.start_position import START, starting_position
 from fogline.log import Claim, LogError, LogFull, SiteLog, claim_reader, set_position
 
 _READ_BYTES = 2 << 20

@@ -13,9 +13,9 @@ import threading
 from hashlib import blake2b
 from pathlib import Path
 
+from fogline.common.state_files import StateDamaged, copy_of, read_state, sync, write_state
 from fogline.log import LogDamaged
 from fogline.log.errors import write_failed
-from fogline.state_files import StateDamaged, copy_of, read_state, sync, write_state
 
 _FILE = "id"
 _HIGHEST = 1 << 62

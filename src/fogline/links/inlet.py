@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fogline.broker.topics import matches, split_share
 from fogline.links.receiver import Delivery, Part, Rejected, needed
 from fogline.log import LogError, LogFull, LogWriter, SiteLog
-from fogline.log.heard import Silence
+from fogline.log.files.idleness import Silence
 
 BAD_LOG = "bad/links"
 _RETRY_SECONDS = 0.2

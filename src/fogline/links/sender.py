@@ -33,9 +33,9 @@ from fogline.broker import (
 from fogline.broker.topics import check_topic
 from fogline.links.batch import PREFIX, encode, grouped, pieces_of
 from fogline.links.identity import number_of
-from fogline.links.starting import starting_position
+from fogline.links.start_position import starting_position
 from fogline.log import Frame, LogError, SiteLog, get_position, set_position
-from fogline.log.frames import MAX_PAYLOAD, BadFrame
+from fogline.log.files.frames import MAX_PAYLOAD, BadFrame
 
 PUBLISHER = "publisher"
 READ_BYTES = 256 << 10

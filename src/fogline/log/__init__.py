@@ -3,17 +3,17 @@
 The files are described in docs/design/site-log.md; `io.fogline.log` reads and writes them too.
 """
 
-from fogline.log.bell import Bell
-from fogline.log.claims import Claim, claim_reader
 from fogline.log.errors import LogBusy, LogDamaged, LogError, LogFull, LogGone
-from fogline.log.frames import Frame, Record
-from fogline.log.positions import (
+from fogline.log.files.claims import Claim, claim_reader
+from fogline.log.files.frames import Frame, Record
+from fogline.log.files.positions import (
     forget_reader,
     get_position,
     lowest_position,
     retire_reader,
     set_position,
 )
+from fogline.log.notifier import Bell
 from fogline.log.reader import LogReader
 from fogline.log.retention import Limits, enforce
 from fogline.log.site import SiteLog

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fogline.log import committed, gaps, removed
-from fogline.log.committed import End
+from fogline.common.state_files import StateDamaged
 from fogline.log.cursor import Cursor
 from fogline.log.errors import LogError, LogGone
-from fogline.log.frames import BadFrame
+from fogline.log.files import committed, gaps, removed
+from fogline.log.files.committed import End
+from fogline.log.files.frames import BadFrame
+from fogline.log.files.segments import list_segments, list_strays, require_current
 from fogline.log.repair import find_end
-from fogline.log.segments import list_segments, list_strays, require_current
-from fogline.state_files import StateDamaged
 
 _READ_BYTES = 4 << 20
 

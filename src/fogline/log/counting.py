@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+from fogline.common.state_files import StateDamaged, read_state, set_aside, write_state
+from fogline.log.files.segments import heads, list_segments, locate
 from fogline.log.reader import LogReader
-from fogline.log.segments import heads, list_segments, locate
-from fogline.state_files import StateDamaged, read_state, set_aside, write_state
 
 _NOTE_RECORDS = 10_000
 _NOWHERE = -1

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fogline.log import removed
 from fogline.log.errors import LogDamaged, LogGone
-from fogline.log.frames import HEAD, BadFrame, Frame, check, decode_head
-from fogline.log.segments import Segment, has_header, list_segments, locate
+from fogline.log.files import removed
+from fogline.log.files.frames import HEAD, BadFrame, Frame, check, decode_head
+from fogline.log.files.segments import Segment, has_header, list_segments, locate
 
 
 class Cursor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fogline.log.errors import LogError
-from fogline.log.frames import (
+from fogline.log.files.frames import (
     FRAME_BYTES,
     HEAD,
     MAX_PAYLOAD,
@@ -14,7 +14,7 @@ from fogline.log.frames import (
     FrameBody,
     Record,
 )
-from fogline.log.names import topic_bytes
+from fogline.log.files.names import topic_bytes
 
 
 class Pending:

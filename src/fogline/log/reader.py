@@ -7,13 +7,13 @@ import time
 from itertools import zip_longest
 from pathlib import Path
 
-from fogline.log import gaps, sources
-from fogline.log.committed import Committed
 from fogline.log.cursor import Cursor
-from fogline.log.damage import Damage, end_of_known, settle
 from fogline.log.errors import LogDamaged, LogGone
-from fogline.log.frames import BadFrame, Frame, Record
-from fogline.log.segments import first_arrival, heads, list_segments
+from fogline.log.files import gaps, sources
+from fogline.log.files.committed import Committed
+from fogline.log.files.damage import Damage, end_of_known, settle
+from fogline.log.files.frames import BadFrame, Frame, Record
+from fogline.log.files.segments import first_arrival, heads, list_segments
 
 _SHORTEST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.02

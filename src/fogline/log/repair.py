@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fogline.log import disk
-from fogline.log.committed import End
-from fogline.log.frames import BadFrame, Frame
-from fogline.log.segments import (
+from fogline.common import atomic_files
+from fogline.log.files.committed import End
+from fogline.log.files.frames import BadFrame, Frame
+from fogline.log.files.segments import (
     Segment,
     checked_frames,
     has_header,
@@ -44,15 +44,15 @@ def cut(folder: Path, end: int) -> None:
             segment.path.unlink()
         elif segment.end() > end:
             os.truncate(segment.path, end - segment.first)
-    disk.sync(folder)
+    atomic_files.sync(folder)
 
 
 def sync_from(folder: Path, position: int) -> None:
     """Everything from `position` on is on disk."""
     segments = list_segments(folder)
     for segment in segments[max(locate(segments, position), 0) :]:
-        disk.sync(segment.path)
-    disk.sync(folder)
+        atomic_files.sync(segment.path)
+    atomic_files.sync(folder)
 
 
 @dataclass(slots=True)

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fogline.log import removed, sources
-from fogline.log.committed import Committed
-from fogline.log.damage import forget_old
-from fogline.log.positions import lowest_position
-from fogline.log.segments import Segment, first_arrival, list_segments
+from fogline.log.files import removed, sources
+from fogline.log.files.committed import Committed
+from fogline.log.files.damage import forget_old
+from fogline.log.files.positions import lowest_position
+from fogline.log.files.segments import Segment, first_arrival, list_segments
 
 
 @dataclass(frozen=True, slots=True)

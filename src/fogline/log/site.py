@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fogline.log.names import folder_name, named_topic
+from fogline.log.files.names import folder_name, named_topic
 from fogline.log.reader import LogReader
 from fogline.log.writer import MIN_FREE_BYTES, SEGMENT_BYTES, LogWriter
 

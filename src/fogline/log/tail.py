@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from fogline.log import disk, repair
-from fogline.log.committed import End
+from fogline.common import atomic_files
+from fogline.log import repair
 from fogline.log.errors import LogFull
-from fogline.log.frames import FrameBody
-from fogline.log.segments import HEADER, Segment, header, list_segments, segment
+from fogline.log.files.committed import End
+from fogline.log.files.frames import FrameBody
+from fogline.log.files.segments import HEADER, Segment, header, list_segments, segment
 
 
 class Tail:
@@ -51,7 +52,7 @@ class Tail:
         """Everything written is on disk, also the name of a new segment."""
         os.fdatasync(self._fd)
         if self._new:
-            disk.sync(self._folder)
+            atomic_files.sync(self._folder)
             self._new = False
 
     def cut(self, end: End) -> None:

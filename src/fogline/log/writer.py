@@ -9,16 +9,18 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
-from fogline.log import committed, damage, disk, repair, sources
-from fogline.log.committed import End
+from fogline.common import atomic_files
+from fogline.common.state_files import set_aside
+from fogline.log import repair
 from fogline.log.errors import LogError, write_failed
-from fogline.log.frames import Record
-from fogline.log.lock import WriterLock
-from fogline.log.names import folder_name, topic_bytes
+from fogline.log.files import committed, damage, sources
+from fogline.log.files.committed import End
+from fogline.log.files.frames import Record
+from fogline.log.files.lock import WriterLock
+from fogline.log.files.names import folder_name, topic_bytes
+from fogline.log.files.segments import require_current
 from fogline.log.pending import Pending
-from fogline.log.segments import require_current
 from fogline.log.tail import Tail
-from fogline.state_files import set_aside
 
 SEGMENT_BYTES = 64 << 20
 MIN_FREE_BYTES = 64 << 20
@@ -172,8 +174,8 @@ class LogWriter:
             set_aside(path)
             said = b""
         if not said:
-            disk.replace(path, topic.decode())
-            disk.sync(self._folder.parent)
+            atomic_files.replace(path, topic.decode())
+            atomic_files.sync(self._folder.parent)
         elif said != topic:
             raise LogError(f"{self._folder} is the log of another topic", f"see {path}")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fogline.errors import DataError
+from fogline.common.errors import DataError
 from fogline.model.jobs import Assignment, canonical, digest_of
 
 MOST_KNOWN = 256

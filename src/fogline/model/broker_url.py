@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from fogline.errors import UsageError
+from fogline.common.errors import UsageError
 
 PROTOCOLS = {"3.1.1": 4, "5": 5}
 EXAMPLE = "for example mqtt://127.0.0.1:1883/city"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fogline.errors import DataError
+from fogline.common.errors import DataError
 
 Scalar = str | float | int | bool
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from fogline.errors import DataError
+from fogline.common.errors import DataError
 
 SITE, GATEWAY = "site", "gateway"
 KINDS = (SITE, GATEWAY)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fogline.errors import PlanError
+from fogline.common.errors import PlanError
 from fogline.language.ast import EventWindow, TimeWindow
 from fogline.model.streams import NUMBER
 from fogline.plan.expressions import (

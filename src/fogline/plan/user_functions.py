@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fogline.errors import FoglineError
+from fogline.common.errors import FoglineError
 
 _TARGET = re.compile(r"([A-Za-z][A-Za-z0-9_]*):([A-Za-z][A-Za-z0-9_]*)")
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
-from fogline.errors import FoglineError
+from fogline.common.errors import FoglineError
 from fogline.simulate.encode import header
 from fogline.simulate.messages import Wire, messages
 from fogline.simulate.streams import Run

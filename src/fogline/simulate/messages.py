@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fogline.errors import UsageError
+from fogline.common.errors import UsageError
 from fogline.simulate import disturb
 from fogline.simulate.disturb import Message
 from fogline.simulate.encode import FORMATS, encode_batch

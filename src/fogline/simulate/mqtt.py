@@ -18,7 +18,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
-from fogline.errors import FoglineError
+from fogline.common.errors import FoglineError
 from fogline.model.broker_url import BrokerUrl
 from fogline.simulate.disturb import Message
 from fogline.simulate.messages import Wire, messages

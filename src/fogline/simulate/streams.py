@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fogline.errors import UsageError
+from fogline.common.errors import UsageError
 from fogline.simulate import city, fit, grid, taxi, traffic
 from fogline.simulate.patterns import PATTERNS, Schedule
 from fogline.simulate.schema import Batch, Event, Stream

@@ -14,15 +14,15 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-from fogline import settings
-from fogline.errors import FoglineError
-from fogline.plan.build import plan_text
-from fogline.plan.program import lower
+from fogline.common import settings
+from fogline.common.errors import FoglineError
+from fogline.common.settings import Settings
+from fogline.plan.analysis.build import plan_text
+from fogline.plan.lowering.program import lower
 from fogline.plan.rules import optimise
-from fogline.settings import Settings
-from fogline.spark.engine import StreamRun
-from fogline.spark.scan import Input
-from fogline.spark.session import CLASSES, JAR, open_session
+from fogline.spark.compile.scan import Input
+from fogline.spark.run.engine import StreamRun
+from fogline.spark.session.session import CLASSES, JAR, open_session
 
 _QUERY = """
 readings = STREAM FROM file(path="readings", format="json", time="time");

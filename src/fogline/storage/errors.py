@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fogline.errors import FoglineError
+from fogline.common.errors import FoglineError
 
 
 class StoreError(FoglineError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fogline.errors import UsageError
+from fogline.common.errors import UsageError
 
 MEBIBYTE = 1 << 20
 HOUR_US = 3_600_000_000

@@ -11,27 +11,27 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fogline.common.private_files import private_folder
 from fogline.log import LogBusy
-from fogline.log.lock import WriterLock
-from fogline.private_files import private_folder
-from fogline.storage import manifest
-from fogline.storage.changes import Changes, Following
-from fogline.storage.database import Database
+from fogline.log.files.lock import WriterLock
+from fogline.storage.catalog.database import Database
+from fogline.storage.catalog.metadata import MetadataStore
+from fogline.storage.catalog.spaces import Spaces
 from fogline.storage.errors import StoreBusy
-from fogline.storage.history import History
-from fogline.storage.identity import store_id
-from fogline.storage.latest import Latest
+from fogline.storage.files import manifest
+from fogline.storage.files.history import History
+from fogline.storage.files.identity import store_id
+from fogline.storage.files.latest import Latest
+from fogline.storage.files.maintenance import EvictionClock, Upkeep, to_evict, to_merge
+from fogline.storage.files.manifest import LostFile
 from fogline.storage.limits import QueryLimits, StoreLimits
-from fogline.storage.listing import Listing
-from fogline.storage.manifest import LostFile
-from fogline.storage.metadata import MetadataStore
 from fogline.storage.names import parse_all
-from fogline.storage.query import AGGREGATES, DEFAULT_ROWS, Page, Queries
-from fogline.storage.selection import Names, Selection
-from fogline.storage.spaces import Spaces
-from fogline.storage.sql import Tables
-from fogline.storage.sql_process import SqlProcess
-from fogline.storage.upkeep import EvictionClock, Upkeep, to_evict, to_merge
+from fogline.storage.query.changes import Changes, Following
+from fogline.storage.query.listing import Listing
+from fogline.storage.query.queries import AGGREGATES, DEFAULT_ROWS, Page, Queries
+from fogline.storage.query.selection import Names, Selection
+from fogline.storage.query.sql import Tables
+from fogline.storage.query.sql_process import SqlProcess
 from fogline.storage.values import END_TIME, FIRST_TIME, without_metrics
 
 UPKEEP_SECONDS = 0.5

@@ -1,0 +1,1 @@
+"""Which data is copied where, and where queries read it."""

@@ -1,0 +1,1 @@
+"""The site's own broker, and connections to any broker."""

@@ -1,0 +1,223 @@
+"""A site under a coordinator: it announces itself, does what it is told, tells how it is."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+from fogline.agent.broker.site_broker import SiteBroker
+from fogline.agent.config.site import SiteConfig
+from fogline.agent.coordination.fabric_secret import SiteSecret
+from fogline.agent.coordination.probes import Prober
+from fogline.agent.coordination.store_commands import StoreDoor
+from fogline.agent.jobs.forwarders import observed_forwarder
+from fogline.agent.jobs.packages import Packages
+from fogline.agent.jobs.site_jobs import SiteJobs
+from fogline.broker import Tls
+from fogline.broker.login import with_login
+from fogline.common.errors import UsageError
+from fogline.common.fabric_secret import FabricSecret
+from fogline.control import ControlledNode, ControlOptions, Operation
+from fogline.model.assignment_text import named
+from fogline.model.jobs import Assignment
+from fogline.model.nodes import SITE, Node, Observed
+from fogline.model.sample_fractions import Shares, read_shares
+
+_INSTALL_SECONDS = 8.0
+_MOST_LINES = 1000
+_RUNNING = "running"
+
+
+class Managed(Protocol):
+    """What is managed: a site."""
+
+    config: SiteConfig
+    folder: Path
+    jobs: SiteJobs
+    packages: Packages
+    broker: SiteBroker
+    secret: SiteSecret
+
+    @property
+    def http_address(self) -> str: ...
+
+    @property
+    def store_address(self) -> str: ...
+
+    def install(self, assignments: list[Assignment], seconds: float) -> None: ...
+
+    def remove(self, names: list[str]) -> None: ...
+
+    @property
+    def shares(self) -> Shares: ...
+
+    def send_shares(self, shares: Shares) -> None: ...
+
+    def take_secret(self, handed: FabricSecret) -> None: ...
+
+    def status(self) -> dict[str, Any]: ...
+
+
+class Manager:
+    def __init__(self, site: Managed) -> None:
+        """Made when the site has started: only then its addresses are known."""
+        self._site = site
+        given = site.config.control
+        files = {"ca": given.ca, "certificate": given.certificate, "key": given.key}
+        found = {name: path for name, path in files.items() if path is not None}
+        tls = Tls(**found) if found else None
+        url = with_login(str(given.url), given.user, given.password_file)
+        self._door = StoreDoor(site.folder, lambda: site.store_address)
+        operations: dict[str, Operation] = {
+            "install": self._install,
+            "remove": self._remove,
+            "logs": self._logs,
+            "store": self._report,
+            "copies": self._copies,
+            "secret": self._take_secret,
+        }
+        self._store = site.store_address
+        self._prober = Prober(site.config.site, url, site.config.peer_url, tls)
+        options = ControlOptions(tls=tls)
+        self._node = ControlledNode(url, self.describe, operations, self.tell, options)
+        self._states: dict[str, str] = {}
+
+    def start(self) -> None:
+        self._node.start()
+        self._prober.start()
+
+    def stop(self) -> None:
+        self._prober.stop()
+        self._node.close()
+
+    def tick(self) -> None:
+        """A job that changed its state is told at once."""
+        states = {job.job: job.state for job in self._observed(self._site.status())}
+        if states != self._states:
+            self._states = states
+            self._node.changed()
+        if self._site.store_address not in ("", self._store):
+            self._store = self._site.store_address
+            self._node.announce()
+
+    def state(self) -> str:
+        return self._node.problem or (_RUNNING if self._node.connected else "connecting")
+
+    # ── what it tells ──────────────────────────────────────────────────────────────────────────
+
+    def describe(self) -> Node:
+        config = self._site.config
+        memory = psutil.virtual_memory().total >> 20
+        return Node(
+            name=config.site,
+            kind=SITE,
+            broker=config.announce or self._site.broker.address,
+            address=config.announce_http or self._site.http_address,
+            store=config.store.announce or self._store,
+            engine=config.engine,
+            cores=config.cores or os.cpu_count() or 1,
+            memory_mb=config.memory_mb or memory,
+            latitude=config.latitude,
+            longitude=config.longitude,
+            labels=config.labels,
+        )
+
+    def tell(self) -> dict[str, Any]:
+        status = self._site.status()
+        return {
+            "jobs": [job.as_json() for job in self._observed(status)],
+            "links": self._prober.links(),
+            "healthy": status["healthy"],
+        }
+
+    def _observed(self, status: dict[str, Any]) -> list[Observed]:
+        told = {job["name"]: job for job in status["engine"].get("jobs", ())}
+        found = []
+        for job in self._site.jobs.current():
+            more = {"local": True} if job.local else {}
+            if not job.assignment.running:
+                state = Observed(job.name, job.version, "stopped", more=more)
+            elif not job.computes:
+                state = observed_forwarder(job, status, more)
+            else:
+                engine = told.get(job.name)
+                if engine is not None and engine["run"] != job.run:
+                    engine = None  # it is still about what was wanted before
+                state = _observed(job.name, job.version, engine, more)
+            found.append(state)
+        for name, problem in self._site.jobs.problems.items():
+            found.append(Observed(name, "", "failed", problem))
+        return found
+
+    # ── what it is told ────────────────────────────────────────────────────────────────────────
+
+    def _install(self, body: dict[str, Any]) -> dict[str, Any]:
+        given = named(body.get("assignments"), body.get("jobs"))
+        if not isinstance(given, list):
+            raise UsageError("install needs assignments")
+        assignments = [Assignment.from_json(item) for item in given]
+        self._site.packages.fetch(assignments, self._node.call)
+        self._site.install(assignments, _INSTALL_SECONDS)
+        self._node.changed()
+        return {"jobs": {a.job: a.version for a in assignments}}
+
+    def _remove(self, body: dict[str, Any]) -> dict[str, Any]:
+        names = body.get("jobs")
+        if not isinstance(names, list):
+            raise UsageError("remove needs jobs")
+        self._site.remove([str(name) for name in names])
+        self._node.changed()
+        return {}
+
+    def _report(self, body: dict[str, Any]) -> dict[str, Any]:
+        """What is stored here, and what is sent to the queries that run here."""
+        return self._door.report(body) | {"shares": self._site.shares}
+
+    def _copies(self, body: dict[str, Any]) -> dict[str, Any]:
+        if "shares" in body:
+            self._site.send_shares(read_shares(body["shares"]))
+        return self._door.keep_copies(body)
+
+    def _take_secret(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Tells the version that the site has then, and whether its configuration names a file."""
+        self._site.take_secret(FabricSecret.from_json(body))
+        secret = self._site.secret
+        return {"version": secret.version, "own": secret.own}
+
+    def _logs(self, body: dict[str, Any]) -> dict[str, Any]:
+        """What was last said about a job, or by all processes."""
+        count = min(int(body.get("lines", 50)), _MOST_LINES)
+        job = str(body.get("job", ""))
+        found: deque[str] = deque(maxlen=count)
+        for path in sorted(self._site.folder.glob("*.log")):
+            with path.open(encoding="utf-8", errors="replace") as file:
+                lines = (line.rstrip() for line in file if not job or f"job {job}:" in line)
+                found.extend(f"{path.stem}: {line}" for line in lines)
+        return {"at": time.time(), "lines": list(found)}
+
+
+def _observed(
+    name: str, version: str, told: dict[str, Any] | None, more: dict[str, Any]
+) -> Observed:
+    if told is None:
+        return Observed(name, version, "starting", more=more)
+    queries = told["queries"]
+    problems = [q["problem"] for q in queries if q["problem"]]
+    return Observed(
+        name,
+        version,
+        told["state"],
+        "; ".join(problems),
+        tuple(q["run"] for q in queries if q["run"]),
+        records_in=told["records_in"],
+        records_out=told["records_out"],
+        bad=told["bad"],
+        late=told["late"],
+        lag_bytes=sum(q["lag_bytes"] for q in queries),
+        more=more,
+    )

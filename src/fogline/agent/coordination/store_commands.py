@@ -1,0 +1,51 @@
+"""What a coordinator asks of a site's store: how much there is, and which copies to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fogline.broker.login import read_password
+from fogline.common.errors import SetupError, UsageError
+from fogline.fabric.http.store_client import Door, Patience, part
+
+MOST_METRICS = 50_000
+"""The largest of them are told; a control message has to end somewhere."""
+_PATIENCE = Patience(connect=2.0, answer=8.0)
+
+
+class StoreDoor:
+    """The agent's way to the store process: over REST, with the site's own token."""
+
+    def __init__(self, folder: Path, address: Callable[[], str]) -> None:
+        self._token_file = folder / "store" / "token"
+        self._address = address
+
+    def report(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to the operation `store`."""
+        told = self._door().json("GET", "/v1/state", [("metrics", "true")])
+        sizes = sorted(told.get("metrics", {}).items(), key=lambda item: -item[1])
+        told["metrics"] = dict(sizes[:MOST_METRICS])
+        return {key: told[key] for key in ("id", "bytes", "metrics", "copies")}
+
+    def keep_copies(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Exactly these copies, of all metrics or of some; the operation `copies`."""
+        wanted = body.get("copies")
+        if not isinstance(wanted, dict):
+            raise UsageError("copies needs names of sites, each with its metrics or null")
+        door = self._door()
+        held = door.json("GET", "/v1/state").get("copies", {})
+        for origin, metrics in wanted.items():
+            if origin not in held or held[origin]["wanted"] != metrics:
+                door.json("PUT", f"/v1/copies/{part(origin)}", (), {"metrics": metrics})
+        for origin in held:
+            if origin not in wanted:
+                door.json("DELETE", f"/v1/copies/{part(origin)}")
+        return {"copies": door.json("GET", "/v1/state").get("copies", {})}
+
+    def _door(self) -> Door:
+        address = self._address()
+        if not address or not self._token_file.exists():
+            raise SetupError("the store of this site does not run", "see its status")
+        return Door(address, read_password(self._token_file) or "", _PATIENCE)

@@ -1,0 +1,1 @@
+"""The engine process: Spark and the jobs that run on it."""

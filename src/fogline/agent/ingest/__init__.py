@@ -1,0 +1,1 @@
+"""The ingest process: messages of brokers into the site's logs."""

@@ -1,0 +1,186 @@
+"""The ingest process: every subscription of the site into its log, and copies between its logs.
+
+What comes through the site's own broker is read from that broker's journal, and that and all copies
+are the work of one thread; every subscription at another broker has a connection and a thread of
+its own. Subscriptions and copies come and go while it runs.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from fogline.agent.broker.connections import broker_options
+from fogline.agent.ingest.foreign_topics import Feed
+from fogline.agent.ingest.intake import Intake, Subscription
+from fogline.agent.ingest.journal_intake import Target
+from fogline.agent.ingest.retained_fetch import Greeter
+from fogline.agent.ingest.worker import IngestPlan, IngestWorker
+from fogline.common.errors import FoglineError
+from fogline.common.process.parent import Parent, tell
+from fogline.links.copier import Copy
+from fogline.links.inlet import BadLinks
+from fogline.links.start_position import START
+from fogline.log import SiteLog
+
+_STATUS_SECONDS = 0.5
+_TICK_SECONDS = 0.02
+_NOTE_SECONDS = 1.0
+_STOP_SECONDS = 5.0
+
+
+def main() -> None:
+    parent = Parent()
+    ingest = Ingest(parent.config)
+    told, due = -1, 0.0
+    while not parent.gone.is_set():
+        if (config := parent.changed()) is not None:
+            ingest.change(config)
+        try:
+            ingest.tick()
+        except FoglineError as error:
+            sys.exit(f"ingest: {error}")
+        if ingest.begun and (ingest.in_force != told or time.monotonic() >= due):
+            told, due = ingest.in_force, time.monotonic() + _STATUS_SECONDS
+            tell(ingest.status())
+        parent.wait(_TICK_SECONDS if ingest.changing else _STATUS_SECONDS)
+    ingest.stop()
+
+
+class Ingest:
+    """What is wanted, and the way there: `tick` is called again and again by one thread."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.in_force = 0
+        """Grows when a configuration is in force; 0 as long as none is."""
+        self._logs = SiteLog(Path(config["logs"]), min_free_bytes=config["min_free_bytes"])
+        self._bad = BadLinks(self._logs)
+        journal = config.get("journal")
+        self._worker = IngestWorker(
+            Path(journal) if journal else None,
+            self._logs,
+            self._bad,
+            _greeter(config),
+            config.get("same_machine", True),
+        )
+        self._journaled = bool(journal)
+        self._feeds: dict[Subscription, Feed] = {}
+        self._revision = 0
+        self._plan = IngestPlan()
+        self.changing = True
+        """Whether what is wanted is not in force yet."""
+        self.change(config)
+
+    @property
+    def begun(self) -> bool:
+        """Whether all logs are there."""
+        return self._worker.done is not None and len(self._feeds) >= len(self._others)
+
+    def change(self, config: dict[str, Any]) -> None:
+        wanted = tuple(Subscription(**item) for item in config["subscriptions"])
+        self._config = config
+        self._own = tuple(s for s in wanted if self._journaled and not s.broker)
+        self._others = tuple(s for s in wanted if s not in self._own)
+        self._copies = tuple(copy_of(item) for item in config.get("copies", ()))
+        self.changing = True
+
+    def tick(self) -> None:
+        """A step on the way. Raises what has ended one of the threads."""
+        for feed in self._feeds.values():
+            feed.check()
+        if self.changing and (plan := self._possible()) != self._plan:
+            self._plan = plan
+        self._worker.want(self._plan)
+        if self.changing and self._worker.done is self._plan:
+            self._end_feeds()
+            self._open_feeds()
+            self._settle()
+
+    def _possible(self) -> IngestPlan:
+        """What is wanted, but no copy for a log that is not open yet: it would miss some of it."""
+        own = [subscription for subscription in self._others if subscription.own]
+        inlets = [self._feeds[s].intake for s in own if s in self._feeds]
+        missing = [s for s in own if s not in self._feeds]
+        copies = [c for c in self._copies if not any(s.takes(c.topic) for s in missing)]
+        return IngestPlan(self._own, tuple(copies), tuple(inlets))
+
+    def _end_feeds(self) -> None:
+        """One that comes back in another way is not given up at its broker."""
+        logs = {subscription.log for subscription in self._others}
+        vanished = [(s, feed) for s, feed in self._feeds.items() if s not in self._others]
+        for subscription, feed in vanished:
+            if feed.end(for_good=subscription.log not in logs):
+                del self._feeds[subscription]
+
+    def _open_feeds(self) -> None:
+        taken = {subscription.log for subscription in self._feeds}
+        for subscription in self._others:
+            if subscription.log not in taken:
+                feed = Feed(subscription, self._config, self._logs, self._bad)
+                self._feeds[subscription] = feed
+
+    def _settle(self) -> None:
+        feeds = [self._feeds.get(subscription) for subscription in self._others]
+        there = all(feed is not None and not feed.holds_up for feed in feeds)
+        if there and len(self._feeds) == len(self._others) and self._plan == self._possible():
+            self.changing = False
+            self._revision = self._config.get("revision", 0)
+            self.in_force += 1
+
+    def stop(self) -> None:
+        """Copies end before the logs they are for are closed."""
+        self._worker.stop()
+        for seconds in (0, _STOP_SECONDS):
+            for feed in self._feeds.values():
+                feed.stop(seconds)
+        self._bad.close()
+
+    def status(self) -> dict[str, Any]:
+        targets = self._worker.journal.targets if self._worker.journal else []
+        feeds = [feed.intake for feed in self._feeds.values()]
+        intakes: list[Target | Intake] = [*targets, *feeds]
+        unwell = [i.state for i in intakes if i.state != "running"]
+        return {
+            "state": unwell[0] if unwell else "running",
+            "revision": self._revision,
+            "subscriptions": [
+                {
+                    "pattern": i.subscription.pattern,
+                    "log": i.subscription.log,
+                    "state": i.state,
+                    "messages": i.messages,
+                    "repeated": i.repeated,
+                    "bytes": i.bytes,
+                }
+                for i in intakes
+            ],
+            "copies": [
+                {
+                    "log": c.copy.log,
+                    "topic": c.copy.topic,
+                    "reader": c.copy.reader,
+                    "state": c.state,
+                    "messages": c.messages,
+                    "lag": c.lag,
+                }
+                for c in self._worker.copiers
+            ],
+            "bad_links": self._bad.count,
+        }
+
+
+def _greeter(config: dict[str, Any]) -> Greeter | None:
+    if not config.get("retained"):
+        return None
+    client = f"{config['client']}-retained"
+    return Greeter(config["retained"], broker_options(client, config["tls"]))
+
+
+def copy_of(item: dict[str, Any]) -> Copy:
+    return Copy(item["log"], item["topic"], item["reader"], item.get("begin", START))
+
+
+if __name__ == "__main__":
+    main()

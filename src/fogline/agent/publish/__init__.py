@@ -1,0 +1,1 @@
+"""The publishing process: records from the site's logs to brokers."""

@@ -1,0 +1,300 @@
+"""The publishing process: records from the site's logs to brokers, in order.
+
+Results go to the site's own broker, record by record, each on its own topic. Routes take what a job
+writes to a topic at this or another broker, record by record or as a link in batches. Every broker
+has one connection, made in the background: one that is away holds nothing up but what is for it.
+
+Routes come and go while it runs. One that is redirected goes on elsewhere when the broker it was
+sent to has confirmed what was under way. If that takes too long, this is sent to the new one, and
+the old connection is given up, so that the rest of it is not sent there later.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from fogline.agent.broker.connections import Connection, broker_options
+from fogline.broker import BrokerError
+from fogline.common.errors import FoglineError
+from fogline.common.process.parent import Parent, tell
+from fogline.links.sender import PUBLISHER, Outlet, Packing, batched, plain, renamed
+from fogline.links.start_position import START
+from fogline.log import Bell, Claim, SiteLog, claim_reader
+from fogline.model.jobs import LINK, PUBLISH
+
+_NOTE_SECONDS = 0.2
+_STATUS_SECONDS = 0.5
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.04
+_GATHER_SECONDS = 0.003
+"""While records come: a few at a time cost little more than one."""
+_DRAIN_SECONDS = 3.0
+_CONFIRM_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One log on its way to one broker."""
+
+    log: str
+    broker: str
+    mode: str = ""
+    """`link`, `publish`, or nothing: every record on its own topic."""
+    topic: str = ""
+    reader: str = PUBLISHER
+    begin: str = field(default="", compare=False)
+
+    @classmethod
+    def from_config(cls, item: dict[str, Any], own: str) -> Route:
+        broker, begin = item.get("broker") or own, item.get("begin", START)
+        return cls(item["log"], broker, item["mode"], item["topic"], item["reader"], begin)
+
+    def packing(self, logs: SiteLog) -> Packing:
+        if self.mode == LINK:
+            return batched(logs.folder(self.log), self.topic)
+        return renamed(self.topic) if self.mode == PUBLISH else plain
+
+
+class Publishing:
+    """All that is sent. For one thread: `change` now and then, `step` again and again."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.revision = 0
+        self.in_force = False
+        self._logs = SiteLog(Path(config["logs"]))
+        self._outlets: dict[Route, Outlet] = {}
+        self._leaving: dict[Route, tuple[Outlet, float]] = {}
+        self._claims: dict[tuple[str, str], Claim] = {}
+        """Of routes: the ingest process may be copying what they are to send."""
+        self._connections: dict[str, Connection] = {}
+        self.change(config)
+
+    def change(self, config: dict[str, Any]) -> None:
+        """From now on this is to be sent, and nothing else."""
+        own = config["broker"]
+        routes = [Route.from_config(item, own) for item in config.get("routes", ())]
+        plain_topics = [Route(topic, own) for topic in config["topics"]]
+        self._config = config
+        self._wanted = dict.fromkeys([*plain_topics, *routes])
+        self.in_force = False
+        give_up = time.monotonic() + _DRAIN_SECONDS
+        for route in [route for route in self._outlets if route not in self._wanted]:
+            self._leaving[route] = (self._outlets.pop(route), give_up)
+
+    def step(self) -> bool:
+        """Sends what is there; whether there was anything."""
+        if not self.in_force:
+            self._arrange()
+        busy = [outlet.forward() for outlet in self._outlets.values()]
+        return any(busy)
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is enough to go on at once."""
+        return any(outlet.behind for outlet in self._outlets.values())
+
+    @property
+    def resting(self) -> bool:
+        """Whether there is nothing to do until one of `folders` grows."""
+        return self.in_force and all(outlet.resting for outlet in self._outlets.values())
+
+    def folders(self) -> list[Path]:
+        """The logs that are sent."""
+        return [self._logs.folder(route.log) for route in self._outlets]
+
+    def note(self) -> None:
+        for outlet in self._outlets.values():
+            outlet.note()
+
+    def finish(self) -> None:
+        """Waits for what is under way, then closes everything."""
+        deadline = time.monotonic() + _CONFIRM_SECONDS
+        leaving = [outlet for outlet, _ in self._leaving.values()]
+        for outlet in [*self._outlets.values(), *leaving]:
+            try:
+                outlet.finish(max(0.0, deadline - time.monotonic()))
+            except BrokerError as error:
+                print(f"publish: {error}; it is sent again at the next start", file=sys.stderr)
+            outlet.close()
+        for claim in self._claims.values():
+            claim.release()
+        for connection in self._connections.values():
+            connection.close()
+
+    def status(self) -> dict[str, Any]:
+        topics = [route for route in self._wanted if not route.mode]
+        routes = [route for route in self._wanted if route.mode]
+        return {
+            "state": self._own_state(topics),
+            "revision": self.revision,
+            "topics": [self._topic_status(route) for route in topics],
+            "routes": [self._route_status(route) for route in routes],
+        }
+
+    def _own_state(self, topics: list[Route]) -> str:
+        """That of the site's own broker, and of what is to go there and does not."""
+        own = self._connections.get(self._config["broker"])
+        if own is not None and own.state != "running":
+            return own.state
+        outlets = [self._outlets[route] for route in topics if route in self._outlets]
+        return next((outlet.problem for outlet in outlets if outlet.problem), "running")
+
+    def _topic_status(self, route: Route) -> dict[str, Any]:
+        told = {"topic": route.log, "state": self._state(route), **self._numbers(route)}
+        return told | self._not_sent(route)
+
+    def _not_sent(self, route: Route) -> dict[str, Any]:
+        outlet = self._outlets.get(route)
+        if outlet is None:
+            return {"left_out": 0, "refused": 0, "problem": ""}
+        counts = {"left_out": outlet.left_out, "refused": outlet.refused}
+        return {**counts, "problem": outlet.trouble}
+
+    def _route_status(self, route: Route) -> dict[str, Any]:
+        return {
+            "log": route.log,
+            "reader": route.reader,
+            "mode": route.mode,
+            "topic": route.topic,
+            "state": self._state(route),
+            **self._numbers(route),
+            **self._not_sent(route),
+        }
+
+    def _numbers(self, route: Route) -> dict[str, int]:
+        outlet = self._outlets.get(route)
+        if outlet is None:
+            return {"messages": 0, "lag": 0}
+        return {"messages": outlet.messages, "lag": outlet.lag}
+
+    def _state(self, route: Route) -> str:
+        outlet = self._outlets.get(route)
+        if outlet is None:
+            return "waiting for what is under way elsewhere"
+        return outlet.problem or self._connections[route.broker].state
+
+    # ── from one configuration to the next ─────────────────────────────────────────────────────
+
+    def _arrange(self) -> None:
+        """A step towards what is wanted."""
+        for route in list(self._leaving):
+            self._let_go(route)
+        held = {(route.log, route.reader) for route in self._leaving}
+        for route in self._wanted:
+            free = route not in self._outlets and (route.log, route.reader) not in held
+            if free and self._may_read(route):
+                self._outlets[route] = self._open(route)
+        self._close_connections()
+        if len(self._outlets) == len(self._wanted) and not self._leaving:
+            self.revision = self._config.get("revision", 0)
+            self.in_force = True
+
+    def _let_go(self, route: Route) -> None:
+        """Closes an outlet once nothing of it is under way, or will not be for long."""
+        outlet, give_up = self._leaving[route]
+        drained = outlet.settle()
+        if drained or time.monotonic() >= give_up:
+            outlet.note()
+            outlet.close()
+            del self._leaving[route]
+            if claim := self._claims.pop((route.log, route.reader), None):
+                claim.release()
+            if not drained:
+                self._reconnect(route.broker)
+
+    def _may_read(self, route: Route) -> bool:
+        if route.mode and (claim := claim_reader(self._logs.folder(route.log), route.reader)):
+            self._claims[route.log, route.reader] = claim
+        return not route.mode or (route.log, route.reader) in self._claims
+
+    def _open(self, route: Route) -> Outlet:
+        if route.broker not in self._connections:
+            self._connections[route.broker] = self._connect(route.broker)
+        broker = self._connections[route.broker].broker
+        pack = route.packing(self._logs)
+        return Outlet(route.log, self._logs, broker, pack, route.reader, route.begin)
+
+    def _connect(self, url: str) -> Connection:
+        client = self._config["client"]
+        if url != self._config["broker"]:
+            client += f"-{sha256(url.encode()).hexdigest()[:12]}"
+        return Connection(url, broker_options(client, self._config["tls"]))
+
+    def _reconnect(self, url: str) -> None:
+        """What waits in the old connection must not be sent any more; others send theirs again."""
+        old = self._connections.pop(url)
+        used = [(r, outlet) for r, outlet in self._outlets.items() if r.broker == url]
+        leaving = [(r, outlet) for r, (outlet, _) in self._leaving.items() if r.broker == url]
+        _close(old)
+        if used or leaving:
+            self._connections[url] = self._connect(url)
+        for _, outlet in [*used, *leaving]:
+            outlet.move(self._connections[url].broker)
+
+    def _close_connections(self) -> None:
+        used = {route.broker for route in (*self._outlets, *self._leaving)}
+        for url in [url for url in self._connections if url not in used]:
+            _close(self._connections.pop(url))
+
+
+def _close(connection: Connection) -> None:
+    """Not waited for: others have something to send meanwhile."""
+    threading.Thread(target=connection.close, daemon=True).start()
+
+
+def main() -> None:
+    parent = Parent()
+    try:
+        run(parent)
+    except FoglineError as error:
+        sys.exit(f"publish: {error}")
+
+
+def run(parent: Parent) -> None:
+    publishing = Publishing(parent.config)
+    bell = Bell(parent.config.get("same_machine", True))
+    parent.call = bell.ring
+    clock = _Clock()
+    pause = _SHORTEST_PAUSE
+    while not parent.gone.is_set():
+        if (config := parent.changed()) is not None:
+            publishing.change(config)
+        waiting = not publishing.in_force
+        busy = publishing.step()
+        if waiting:
+            bell.watch(publishing.folders())
+        if clock.is_due("note", _NOTE_SECONDS):
+            publishing.note()
+        if clock.is_due("status", _STATUS_SECONDS) or (waiting and publishing.in_force):
+            tell(publishing.status())
+        pause = _SHORTEST_PAUSE if busy else min(pause * 1.1, _LONGEST_PAUSE)
+        if busy and not publishing.behind:
+            parent.gone.wait(_GATHER_SECONDS)
+        elif not busy and not waiting and publishing.resting:
+            bell.wait(_STATUS_SECONDS)
+        elif not busy:
+            parent.gone.wait(pause)
+    publishing.finish()
+
+
+class _Clock:
+    """When something was done last; what never was is due, however short the machine is up."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, float] = {}
+
+    def is_due(self, what: str, seconds: float) -> bool:
+        now = time.monotonic()
+        due = what not in self._last or now - self._last[what] >= seconds
+        if due:
+            self._last[what] = now
+        return due
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The site process: starts and watches its children, reports how they are."""

@@ -1,0 +1,1 @@
+"""Simulations that the benchmarks run."""

@@ -1,0 +1,103 @@
+"""What `fogline replicas` does: ask the coordinator about copies of stored values, show them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from fogline.cli.output.tables import coloured, console, table
+from fogline.coordinator.client import find
+
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def show(as_json: bool) -> None:
+    """All sites with their scores, then all copies; for machines one object with both."""
+    told = find().replicas()
+    if as_json:
+        click.echo(json.dumps(told))
+        return
+    _show_nodes(told["nodes"])
+    click.echo()
+    _show_copies(told["copies"])
+    for node in told["nodes"]:
+        if node["uncopied"]:
+            click.echo(f"{node['node']}: {node['uncopied']}", err=True)
+    for job, streams in told.get("shares", {}).items():
+        for stream, nodes in streams.items():
+            for node, share in nodes.items():
+                click.echo(f"{job}: {share:.0%} of {stream} is sent from {node}")
+    if told["problem"]:
+        click.echo(f"problem: {told['problem']}", err=True)
+
+
+def add(origin: str, holder: str, metrics: tuple[str, ...], as_json: bool) -> None:
+    told = find().put_replica(origin, holder, list(metrics) or None)
+    text = f"{holder} shall keep a copy of {origin}: {_metrics(told['metrics'])}"
+    click.echo(json.dumps(told) if as_json else text)
+
+
+def remove(origin: str, holder: str, as_json: bool) -> None:
+    told = find().delete_replica(origin, holder)
+    click.echo(json.dumps(told) if as_json else f"{holder} keeps no copy of {origin} any more")
+
+
+def _show_nodes(nodes: list[dict[str, Any]]) -> None:
+    shown = table("site", "state", "values", "copies", "failures", "restarts", "U", "S", "problem")
+    for node in nodes:
+        shown.add_row(
+            escape(node["node"]),
+            coloured("online" if node["online"] else "away"),
+            _size(node["bytes"]),
+            _size(node["held_bytes"]),
+            f"{node['failures']:,}",
+            f"{node['restarts']:,}",
+            f"{node['instability']:.3g}",
+            f"{node['stability']:.3g}",
+            escape(node["problem"]),
+        )
+    console().print(shown)
+
+
+def _show_copies(copies: list[dict[str, Any]]) -> None:
+    shown = table("of", "at", "state", "metrics", "size", "behind", "why")
+    for copy in copies:
+        shown.add_row(
+            escape(copy["origin"]),
+            escape(copy["holder"]),
+            coloured(copy["state"]),
+            escape(_metrics(copy["metrics"])),
+            _size(copy["bytes"]),
+            _seconds(copy["behind_seconds"]),
+            escape(", ".join(_why(reason) for reason in copy["reasons"])),
+        )
+    console().print(shown)
+
+
+def _metrics(names: list[str] | None) -> str:
+    if names is None:
+        return "all"
+    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more
+
+
+def _why(reason: dict[str, Any]) -> str:
+    return f"{reason['reason']} {reason['job']}" if "job" in reason else str(reason["reason"])
+
+
+def _size(size: int | None) -> str:
+    if size is None:
+        return ""
+    amount, unit = float(size), 0
+    while amount >= 1000 and unit < len(_UNITS) - 1:
+        amount, unit = amount / 1000, unit + 1
+    return f"{amount:.3g} {_UNITS[unit]}" if amount < 1000 else f"{amount:,.0f} {_UNITS[unit]}"
+
+
+def _seconds(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:,.0f} min"

@@ -1,0 +1,144 @@
+"""Values of the storage fabric, fetched page by page into files that a query reads."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+import pyarrow as pa
+
+from fogline.common.errors import DataError, SetupError
+from fogline.fabric.errors import NodeAway
+from fogline.fabric.http.store_client import Door
+from fogline.fabric.query.parameters import parameters
+from fogline.fabric.query.query_types import ANSWERED, AWAY, COPY
+from fogline.fabric.query.records import Descriptions, descriptions_of, write_lines
+from fogline.formats.times import time_of
+from fogline.model.question import Question
+from fogline.model.times import iso_micros
+
+PAGE = 200_000
+_METADATA = "SELECT metric, entity, entity_type, unit, description FROM metadata"
+_RANKS = {ANSWERED: 0, COPY: 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    path: Path
+    values: int
+
+
+class Fetcher:
+    """Asks one node for all. Use as a context manager: leaving it removes what was fetched."""
+
+    def __init__(self, door: Door, scratch: Path) -> None:
+        self._door = door
+        self._folder = Path(tempfile.mkdtemp(prefix="fogline-history-", dir=scratch))
+        self._done: dict[tuple[Question, bool], Fetched] = {}
+        self._nodes: dict[str, dict[str, Any]] = {}
+
+    def __enter__(self) -> Fetcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._door.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def nodes(self) -> list[dict[str, Any]]:
+        """How each node took part that was asked for something, as the fabric tells it."""
+        return [self._nodes[name] for name in sorted(self._nodes)]
+
+    def missing(self, until: int) -> list[str]:
+        """What may be missing, a line for each node that did not answer itself."""
+        return [line for node in self.nodes if (line := _missing(node, until))]
+
+    def fetch(self, question: Question, since: int, until: int, described: bool) -> Fetched:
+        """The values of a stretch of time as records, a line each; asked for once."""
+        if (question, described) not in self._done:
+            path = self._folder / f"{len(self._done)}.ndjson"
+            known = self._descriptions() if described else {}
+            count = 0
+            try:
+                with path.open("wb") as file:
+                    for table in self._pages(question, since, until):
+                        count += self._keep(table, file, known)
+            except OSError as error:
+                text = f"no room for the values of the fabric in {self._folder}: {error.strerror}"
+                raise SetupError(text, "set FOGLINE_SCRATCH to a larger place") from error
+            self._done[question, described] = Fetched(path, count)
+        return self._done[question, described]
+
+    def _descriptions(self) -> Descriptions:
+        """Metadata are the same at every node, so one is asked."""
+        table, _ = self._door.arrow("POST", "/v1/sql", [("scope", "node")], {"sql": _METADATA})
+        return descriptions_of(table)
+
+    def _keep(self, table: pa.Table, file: BinaryIO, known: Descriptions) -> int:
+        write_lines(table, file, known)
+        if sys.stderr.isatty():
+            size = file.tell() >> 20
+            click.echo(f"\r{size:,} MiB from the storage fabric", err=True, nl=False)
+        return len(table)
+
+    def _pages(self, question: Question, since: int, until: int) -> Iterator[pa.Table]:
+        asked: list[tuple[str, str | int]] = [
+            *parameters(question),
+            ("from", iso_micros(since)),
+            ("to", iso_micros(until)),
+            ("scope", "all"),
+            ("limit", PAGE),
+        ]
+        cursor: str | None = ""
+        while cursor is not None:
+            more = [("cursor", cursor)] if cursor else []
+            table, told = self._door.arrow("GET", "/v1/range", [*asked, *more])
+            self._note(told.get("nodes"))
+            yield table
+            cursor = _next(told, cursor)
+
+    def _note(self, nodes: object) -> None:
+        """Of all that a node did in several answers the worst counts."""
+        for node in nodes if isinstance(nodes, list) else ():
+            if not isinstance(node, dict) or not isinstance(node.get("node"), str):
+                raise NodeAway(f"{self._door.url} tells of nodes what cannot be understood")
+            known = self._nodes.get(node["node"])
+            if known is None or _rank(node) >= _rank(known):
+                self._nodes[node["node"]] = node
+
+
+def _next(told: dict[str, Any], before: str) -> str | None:
+    found = told.get("next")
+    if found is None:
+        return None
+    if not isinstance(found, str) or not found or found == before:
+        raise DataError("the storage fabric does not tell where its next page begins")
+    return found
+
+
+def _rank(node: dict[str, Any]) -> int:
+    return _RANKS.get(str(node.get("state")), 2)
+
+
+def _missing(node: dict[str, Any], until: int) -> str:
+    state, name = str(node.get("state", AWAY)), node["node"]
+    if state == ANSWERED:
+        return ""
+    if state != COPY:
+        why = f": {node['why']}" if node.get("why") else ""
+        return f"node {name} is {state}{why}; its values are missing"
+    complete = time_of(node.get("until"))
+    if not node.get("partial") and complete is not None and complete >= until:
+        return ""
+    behind = "" if complete is None else f", which knows it up to {iso_micros(complete)}"
+    early = time_of(node.get("since"))
+    some = ", some metrics only" if node.get("partial") else ""
+    if early is not None:
+        some = f", without some from before {iso_micros(early)}"
+    return f"node {name} is away; its values come from a copy at {node.get('at')}{behind}{some}"

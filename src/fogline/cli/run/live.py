@@ -1,0 +1,170 @@
+"""`fogline run` without `--input`: a whole site in one command, its insights on the screen.
+
+The site lives in a folder of its own, which is removed at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fogline.agent.config.site import BrokerConfig, JobConfig, SiteConfig
+from fogline.agent.config.store import StoreConfig
+from fogline.agent.supervisor.site import Site
+from fogline.cli.run.screen import Screen
+from fogline.common.process.interrupts import ctrl_c
+from fogline.common.settings import Settings
+from fogline.log import LogReader
+from fogline.model.results import Account, StreamCount
+from fogline.model.sites import insight_log
+from fogline.plan.analysis.query_file import LoadedQuery
+
+_POLL_SECONDS = 0.05
+
+Ready = Callable[[str], None]
+"""Called once with the broker's address when everything runs."""
+
+
+def run_live(
+    loaded: LoadedQuery,
+    screen: Screen,
+    settings: Settings,
+    port: int = 0,
+    seconds: float | None = None,
+    on_ready: Ready | None = None,
+) -> None:
+    """Runs until the time is up or Ctrl-C; always tells how it went."""
+    with _folder() as folder, screen:
+        site = Site(_config(loaded, folder, settings, port))
+        run = _LiveRun(site, loaded, screen)
+        try:
+            site.start()
+            click.echo(f"devices connect to {site.broker_address}", err=True)
+            with ctrl_c() as asked:
+                run.until(seconds, asked.is_set, on_ready)
+        finally:
+            screen.say("stopping")
+            site.stop()
+        run.finish()
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="fogline-site-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _config(loaded: LoadedQuery, folder: Path, settings: Settings, port: int) -> SiteConfig:
+    return SiteConfig(
+        site="local",
+        folder=folder,
+        jobs=(JobConfig(_job(loaded), loaded.path),),
+        broker=BrokerConfig(port=port),
+        store=StoreConfig(metrics=False),
+        engine=settings.engine,
+        memory=settings.memory,
+    )
+
+
+def _job(loaded: LoadedQuery) -> str:
+    return loaded.path.stem
+
+
+class _LiveRun:
+    """One run as the screen sees it."""
+
+    def __init__(self, site: Site, loaded: LoadedQuery, screen: Screen) -> None:
+        self._site = site
+        self._screen = screen
+        shown = [e.name for e in loaded.plan.emits if not e.hidden]
+        topics = {name: insight_log(_job(loaded), name) for name in shown}
+        self._tails = {name: _Tail(site.logs.reader(topic)) for name, topic in topics.items()}
+        self._began: float | None = None
+        self._counts: Counter[str] = Counter()
+        self._told = ""
+        self._status: dict[str, Any] = {}
+
+    def until(
+        self, seconds: float | None, stopped: Callable[[], bool], on_ready: Ready | None
+    ) -> None:
+        """`seconds` count from when everything runs."""
+        while not stopped() and not self._screen.reader_gone and not self._is_over(seconds):
+            self._site.tick()
+            self._look()
+            if self._began is None and self._status["healthy"]:
+                self._began = time.monotonic()
+                if on_ready is not None:
+                    on_ready(self._site.broker_address)
+            time.sleep(_POLL_SECONDS)
+
+    def _is_over(self, seconds: float | None) -> bool:
+        begun = self._began
+        return seconds is not None and begun is not None and time.monotonic() - begun >= seconds
+
+    def _look(self) -> None:
+        self._status = self._site.status()
+        self._show()
+        if self._began is None:
+            self._screen.say(self._waiting_for())
+        else:
+            self._screen.tick(self._account())
+        self._tell_problem()
+
+    def _show(self) -> None:
+        for name, tail in self._tails.items():
+            payloads = tail.read()
+            if payloads:
+                self._counts[name] += len(payloads)
+                self._screen.lines(b"\n".join(payloads) + b"\n")
+
+    def _waiting_for(self) -> str:
+        for name in ("broker", "ingest", "engine", "publish"):
+            state = self._status[name]["state"]
+            if state != "running":
+                return f"{name}: {state}"
+        return "running"
+
+    def _tell_problem(self) -> None:
+        for job in self._status["engine"].get("jobs", []):
+            for query in job["queries"]:
+                problem = query["problem"] if query["state"] == "failed" else ""
+                if problem and problem != self._told:
+                    self._told = problem
+                    click.echo(f"{job['name']}: {problem}; trying again", err=True)
+
+    def _account(self) -> Account:
+        jobs = self._status["engine"].get("jobs", [])
+        received = sum(s["messages"] for s in self._status["ingest"].get("subscriptions", []))
+        bad, late = (sum(job[kind] for job in jobs) for kind in ("bad", "late"))
+        count = StreamCount(received, bad, late)
+        return Account({"messages": count}, self._counts.total(), self._counts)
+
+    def finish(self) -> None:
+        """What was on its way when everything stopped is shown too."""
+        self._show()
+        self._screen.counts = self._counts
+        seconds = time.monotonic() - self._began if self._began is not None else 0.0
+        self._screen.finish(self._account() if self._status else None, seconds, None, None)
+
+
+class _Tail:
+    def __init__(self, reader: LogReader) -> None:
+        self._reader = reader
+        self._position = 0
+
+    def read(self) -> list[bytes]:
+        if self._reader.committed() <= self._position:
+            return []
+        records, self._position = self._reader.read(self._position)
+        return [payload for _, payload in records]

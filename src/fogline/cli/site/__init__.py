@@ -1,0 +1,1 @@
+"""Commands that ask a site: about its store, about its logs."""

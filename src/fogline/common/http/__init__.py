@@ -1,0 +1,1 @@
+"""HTTP for all parts: the server, and which hosts it answers."""

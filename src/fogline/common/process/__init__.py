@@ -1,0 +1,1 @@
+"""Processes: parents and children, how they start, write their logs and end."""

@@ -1,0 +1,1 @@
+"""The coordinator's REST interface and the service behind it."""

@@ -1,0 +1,100 @@
+"""The coordinator's REST interface: the routes, the tokens, the OpenAPI description."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+import fogline
+from fogline.coordinator.api.replies import add_error_handlers, error_reply
+from fogline.coordinator.api.routes import ROUTES, Address
+from fogline.coordinator.api.service import Service
+from fogline.coordinator.api.tokens import Tokens
+from fogline.coordinator.errors import RefusedError
+
+OPEN = ("/health", "/docs", "/openapi.json")
+ABOUT = "What is wanted of the nodes, and how they are. All but /health and this page need a token."
+
+
+def make_app(service: Service, tokens: Tokens) -> FastAPI:
+    app = FastAPI(
+        title="Fogline coordinator",
+        version=fogline.__version__,
+        description=ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+    )
+    app.state.service = service
+    for address in ROUTES:
+        _add(app, address)
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    add_error_handlers(app)
+    app.add_middleware(NeedsToken, tokens=tokens)
+    return app
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    told = FastAPI.openapi(app)
+    schemes = told.setdefault("components", {}).setdefault("securitySchemes", {})
+    schemes["token"] = {"type": "http", "scheme": "bearer", "description": "a line of tokens_file"}
+    return told
+
+
+def _add(app: FastAPI, address: Address) -> None:
+    app.add_api_route(
+        address.path,
+        address.handler,
+        methods=[address.method],
+        summary=address.summary,
+        operation_id=f"{address.method.lower()}_{address.handler.__name__}",
+        response_model=None,
+        responses=_responses(address),
+        openapi_extra=_extra(address),
+    )
+
+
+def _responses(address: Address) -> dict[int | str, dict[str, Any]]:
+    schema = {
+        "type": "object",
+        "properties": {
+            "error": {"type": "string"},
+            "hint": {"type": "string"},
+            "problems": {"type": "array", "items": {"type": "object"}},
+        },
+    }
+    texts = {400: "asked wrong", 401: "no or a wrong token", 503: "not now"}
+    if "{" in address.path:
+        texts |= {404: "not there"}
+    if address.types:
+        texts |= {409: "does not go with what is there", 413: "too large", 422: "wrong text"}
+    content = {"application/json": {"schema": schema}}
+    return {code: {"description": text, "content": content} for code, text in texts.items()}
+
+
+def _extra(address: Address) -> dict[str, Any]:
+    extra: dict[str, Any] = {"security": [] if address.path in OPEN else [{"token": []}]}
+    if address.types:
+        schema = address.schema or {"type": "string"}
+        content = {kind: {"schema": schema} for kind in address.types}
+        extra["requestBody"] = {"required": address.needs_body, "content": content}
+    return extra
+
+
+class NeedsToken:
+    """Refuses what comes without a token before anything else looks at it."""
+
+    def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
+        self._app = app
+        self._tokens = tokens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in OPEN:
+            headers = dict(scope["headers"])
+            if not self._tokens.admit(headers.get(b"authorization", b"")):
+                refused = RefusedError("a token is needed", "Authorization: Bearer and the token")
+                await error_reply(refused)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)

@@ -1,0 +1,1 @@
+"""What is known of nodes and their stores. No I/O."""

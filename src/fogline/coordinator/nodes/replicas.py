@@ -1,0 +1,103 @@
+"""Copies of nodes' values that are wanted: what several decisions make together. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fogline.coordinator.nodes.store_reports import Metrics, Report, is_prefix, matches
+
+STABILITY, QUERY, MANUAL, REFUSED = "stability", "query", "manual", "refused"
+AUTOMATIC = (STABILITY, QUERY)
+
+Copies = Mapping[str, Metrics]
+"""Of one holder: by origin, all values (None) or some metrics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """That `holder` shall keep values of `origin`; with the reason REFUSED, that it shall not."""
+
+    origin: str
+    holder: str
+    reason: str
+    job: str = ""
+    """Of a query: the job that reads them."""
+    metrics: Metrics = None
+    since: float = 0.0
+    detail: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """The figures that led to it."""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        return self.origin, self.holder, self.reason, self.job
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        return self.origin, self.holder
+
+
+def refused(decisions: Iterable[Decision]) -> frozenset[tuple[str, str]]:
+    return frozenset(item.pair for item in decisions if item.reason == REFUSED)
+
+
+def wanted(decisions: Iterable[Decision]) -> dict[str, dict[str, Metrics]]:
+    """By holder and origin. All values win over some; some and some are both."""
+    found: dict[str, dict[str, Metrics]] = {}
+    for item in decisions:
+        if item.reason != REFUSED:
+            copies = found.setdefault(item.holder, {})
+            known = copies.get(item.origin, ())
+            copies[item.origin] = united(known, item.metrics)
+    return found
+
+
+def united(one: Metrics, other: Metrics) -> Metrics:
+    """In order, without what a prefix among them covers."""
+    if one is None or other is None:
+        return None
+    names = set(one) | set(other)
+    prefixes = [name for name in names if is_prefix(name)]
+    return tuple(
+        sorted(
+            name
+            for name in names
+            if not any(prefix != name and _covers(prefix, name) for prefix in prefixes)
+        )
+    )
+
+
+def covers(one: Metrics, other: Metrics) -> bool:
+    """Whether who holds `one` holds all of `other`."""
+    return one is None or (other is not None and united(one, other) == united(one, ()))
+
+
+def _covers(prefix: str, name: str) -> bool:
+    return matches(prefix, name.removesuffix("%").removesuffix("\\"))
+
+
+def to_hold(
+    wanted_here: Copies, report: Report, may_drop: Mapping[str, bool], holder: str
+) -> dict[str, Metrics]:
+    """What a holder is told to keep, given what it holds.
+
+    `may_drop` says of an origin whether its values are surely elsewhere or surely unwanted. Of any
+    other (it is away, or was never heard of) a copy is not dropped and not made smaller: it may be
+    the only one left.
+    """
+    told = {origin: metrics for origin, metrics in wanted_here.items() if origin != holder}
+    for origin, held in report.copies.items():
+        if origin != holder and not may_drop.get(origin, False):
+            told[origin] = united(told.get(origin, ()), united(held.metrics, held.wanted))
+    return told
+
+
+def holds(report: Report, told: Copies) -> bool:
+    """Whether a holder has exactly the copies it was told, or is making them."""
+    held = {origin: _as_set(item.wanted) for origin, item in report.copies.items()}
+    return held == {origin: _as_set(metrics) for origin, metrics in told.items()}
+
+
+def _as_set(metrics: Metrics) -> frozenset[str] | None:
+    return None if metrics is None else frozenset(metrics)

@@ -1,0 +1,1 @@
+"""The control loop: reconciles the desired and the observed state."""

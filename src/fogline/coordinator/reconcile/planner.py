@@ -1,0 +1,126 @@
+"""From the store to what every node shall run; computed anew when the store or the nodes change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from fogline.coordinator.pipelines.ports import Control
+from fogline.coordinator.reconcile.graph import upstream_of
+from fogline.coordinator.reconcile.histories import Histories
+from fogline.coordinator.reconcile.state import Order, Wanted
+from fogline.coordinator.repository.pipelines_table import Stored
+from fogline.coordinator.repository.store import Store
+from fogline.deploy.resolve.assign import Wholes
+from fogline.deploy.resolve.topology import Topologies
+from fogline.model.assignment_text import AssignmentTexts
+from fogline.model.jobs import Assignment, Job
+from fogline.model.nodes import GONE, Node, NodeView
+
+
+class Nodes:
+    """All nodes that were ever seen: as they tell now, or gone since the coordinator last ran."""
+
+    def __init__(self, control: Control, store: Store) -> None:
+        self._control = control
+        self._store = store
+        self._lock = threading.Lock()
+        self._known = store.nodes()
+        self.history = Histories(store)
+
+    def views(self, heard: Mapping[str, NodeView] | None = None) -> dict[str, NodeView]:
+        """`heard`: what the nodes tell, if somebody has asked for that already."""
+        now = dict(self._control.views() if heard is None else heard)
+        with self._lock:
+            for name, (node, at) in self._known.items():
+                if name not in now:
+                    now[name] = NodeView(node, GONE, at)
+        return now
+
+    def remember(self, heard: Mapping[str, NodeView], at: float) -> None:
+        """Writes down the nodes that are new or different, and those that failed or came up."""
+        self.history.look(heard, self._control.connected, at)
+        with self._lock:
+            news = [view.node for n, view in heard.items() if self._is_news(n, view.node)]
+            self._store.remember_nodes(news, at)
+            self._known.update({node.name: (node, at) for node in news})
+
+    def forget(self, name: str) -> None:
+        self._control.forget(name)
+        with self._lock:
+            self._store.forget_node(name)
+            self._known.pop(name, None)
+        self.history.forget(name)
+
+    def _is_news(self, name: str, node: Node) -> bool:
+        known = self._known.get(name)
+        return known is None or (known[0] is not node and known[0] != node)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that is wanted."""
+
+    stored: Mapping[str, Stored] = field(default_factory=dict)
+    jobs: Mapping[str, tuple[str, Job]] = field(default_factory=dict)
+    """By name: the pipeline and the job."""
+    wanted: Mapping[str, Wanted] = field(default_factory=dict)
+    order: Order = field(default_factory=Order)
+
+    def upstream(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
+        return {name: self.order.upstream.get(name, frozenset()) for name in names}
+
+
+class Planner:
+    """Holds the plan of now. Safe for many threads."""
+
+    def __init__(self, store: Store, nodes: Nodes, wholes: Wholes | None = None) -> None:
+        self._store = store
+        self._nodes = nodes
+        self._wholes = wholes or Wholes()
+        self._topologies = Topologies()
+        self._lock = threading.Lock()
+        self._plan = Plan()
+        self._made_of: object = None
+        self._changes = 0
+
+    def changed(self) -> None:
+        """The store has changed."""
+        with self._lock:
+            self._changes += 1
+
+    def plan(self, views: Mapping[str, NodeView] | None = None) -> Plan:
+        views = self._nodes.views() if views is None else views
+        with self._lock:
+            made_of = (self._changes, {name: view.node for name, view in views.items()})
+            if made_of != self._made_of:
+                self._plan = self._make(views)
+                self._made_of = made_of
+            return self._plan
+
+    def _make(self, views: Mapping[str, NodeView]) -> Plan:
+        stored = self._store.pipelines()
+        pipelines = [item.pipeline for item in stored]
+        jobs = {job.name: (p.name, job) for p in pipelines for job in p.jobs}
+        whole = self._wholes.of(pipelines, self._topologies.of(views.values()))
+        texts = AssignmentTexts()
+        return Plan(
+            {item.name: item for item in stored},
+            jobs,
+            {
+                job: self._wanted(jobs[job][1], *told, texts)
+                for job, told in whole.assignments.items()
+            },
+            Order.of(self._store.past() | upstream_of(whole.flow)),
+        )
+
+    def _wanted(
+        self, job: Job, node: str, assignment: Assignment, texts: AssignmentTexts
+    ) -> Wanted:
+        """A job that is the very same object and is told the same is wanted as it was."""
+        _, before = self._plan.jobs.get(job.name, ("", None))
+        known = self._plan.wanted.get(job.name)
+        if before is job and known is not None and known.assignment == assignment:
+            return known
+        return Wanted(node, assignment, texts.version(assignment)).after(known)

@@ -1,0 +1,1 @@
+"""Replicas: decided by stability and queries, and sent to the nodes."""

@@ -1,0 +1,1 @@
+"""What changes between two versions of a pipeline, and in which order."""

@@ -1,0 +1,1 @@
+"""Compositions and deployment plans: from text to a tree, with the place of every word."""

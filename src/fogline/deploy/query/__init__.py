@@ -1,0 +1,1 @@
+"""Query files over many nodes: from insights to jobs."""

@@ -1,0 +1,1 @@
+"""Manifests resolved: names looked up, everything checked, routes between jobs."""

@@ -1,0 +1,168 @@
+"""An address of the REST interface: what may be asked there, and how the question is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.responses import Response
+
+from fogline.fabric.api.node import Node
+from fogline.fabric.api.rights import Caller
+from fogline.fabric.query import times
+from fogline.model.keys import Keys, is_key
+from fogline.storage.errors import BadQuery
+
+ALL, EACH, HERE = "all", "each", "node"
+MOST_ROWS = 1_000_000
+_NOT_THE_QUESTION = ("cursor", "limit", "stale")
+"""What may differ from page to page."""
+_LONGEST_STALE = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One of an address; `read` makes its value from a text, or raises `BadQuery`."""
+
+    name: str
+    about: str
+    read: Callable[[str], Any] = str
+    default: Any = None
+    many: bool = False
+    required: bool = False
+    type: str = "string"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request that may be answered: read, checked, and by whom."""
+
+    values: Mapping[str, Any]
+    path: Mapping[str, str]
+    question: object
+    """Equal for all pages of one question, and only for those."""
+    caller: Caller
+    arrow: bool = False
+    """Whether Arrow is wanted instead of JSON."""
+    body: bytes = b""
+    type: str = ""
+    """The body's."""
+
+    @property
+    def keys(self) -> Keys:
+        """Those of signed insights that may be in the answer."""
+        held, wanted = self.caller.keys, self.values.get("keys")
+        if held is None or wanted is None:
+            return wanted if held is None else held
+        return held & frozenset(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One method of one path. `right` may name parts of the path; empty means any token will do."""
+
+    method: str
+    path: str
+    handler: Callable[[Node, Ask], Response]
+    summary: str
+    right: str
+    parameters: tuple[Parameter, ...] = ()
+    body: tuple[str, ...] = field(default=())
+    """The media types that a body may have."""
+
+
+def read_parameters(known: Sequence[Parameter], given: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Their values, defaults included. Raises `BadQuery` for what is unknown, double or wrong."""
+    by_name = {parameter.name: parameter for parameter in known}
+    found: dict[str, Any] = {}
+    for name, text in given:
+        parameter = by_name.get(name)
+        if parameter is None:
+            hint = f"there is {', '.join(by_name)}" if by_name else "there is none here"
+            raise BadQuery(f"no such parameter: {name!r:.80}", hint)
+        if parameter.many:
+            found.setdefault(name, []).append(parameter.read(text))
+        elif name in found:
+            raise BadQuery(f"{name} is given twice")
+        else:
+            found[name] = parameter.read(text)
+    for parameter in known:
+        if parameter.required and parameter.name not in found:
+            raise BadQuery(f"{parameter.name} is missing", parameter.about)
+        found.setdefault(parameter.name, parameter.default)
+    return found
+
+
+def question_of(path: str, given: Iterable[tuple[str, str]]) -> object:
+    return path, sorted(pair for pair in given if pair[0] not in _NOT_THE_QUESTION)
+
+
+def between(name: str, lowest: int, highest: int) -> Callable[[str], int]:
+    """A whole number with bounds."""
+
+    def read(text: str) -> int:
+        digits = text.removeprefix("-")
+        if len(digits) > 20 or not (digits.isascii() and digits.isdigit()):
+            raise BadQuery(f"{name} is a whole number, not {text!r:.80}")
+        if not lowest <= int(text) <= highest:
+            raise BadQuery(f"{name} is between {lowest} and {highest}, not {text}")
+        return int(text)
+
+    return read
+
+
+def one_of(name: str, *allowed: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in allowed:
+            raise BadQuery(f"{name} is {' or '.join(allowed)}, not {text!r:.80}")
+        return text
+
+    return read
+
+
+def seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found <= _LONGEST_STALE:
+        raise BadQuery(f"stale is a number of seconds, not {text!r:.80}")
+    return found
+
+
+def share(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 < found <= 1:
+        raise BadQuery(f"share is more than 0 and at most 1, not {text!r:.80}")
+    return found
+
+
+def keys(text: str) -> frozenset[str]:
+    found = frozenset(text.split(",") if text else ())
+    if not all(map(is_key, found)):
+        raise BadQuery(f"keys are names with commas between, not {text!r:.80}")
+    return found
+
+
+METRIC = Parameter("metric", "A name, or a prefix with % behind it", many=True)
+ENTITY = Parameter("entity", "A name, or a prefix with % behind it", many=True)
+NODE = Parameter("node", "Only values that arose there; a name, or a prefix", many=True)
+FROM = Parameter("from", "ISO 8601, microseconds since 1970, or -15m", times.moment)
+TO = Parameter("to", "Up to, not including", times.moment)
+SCOPE = Parameter("scope", "All nodes, or this one alone", one_of("scope", ALL, HERE), ALL)
+OF = Parameter("of", "With scope=node: this node's copy of another's values")
+STALE = Parameter("stale", "A copy may be so many seconds behind", seconds, 0.0, type="number")
+ORDER = Parameter("order", "By time: asc or desc", one_of("order", "asc", "desc"), "asc")
+SHARE = Parameter("share", "Only this share of the values", share, 1.0, type="number")
+KEYS = Parameter("keys", "Only what these open, of the keys that the token has", keys)
+CURSOR = Parameter("cursor", "The next of the page before")
+
+
+def limit(default: int | None, highest: int = MOST_ROWS) -> Parameter:
+    read = between("limit", 1, highest)
+    return Parameter("limit", f"At most {highest} rows", read, default, type="integer")

@@ -1,0 +1,96 @@
+"""Addresses of the fabric itself: its nodes, the state of this one, the copies it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from fogline.fabric.api.address import Address, Ask, Parameter, one_of
+from fogline.fabric.api.node import Node
+from fogline.fabric.api.routes_values import JSON_TYPE, name_list
+from fogline.fabric.errors import NotThere
+from fogline.fabric.http.bodies import json_object
+from fogline.fabric.http.replies import json_reply
+from fogline.storage.errors import BadQuery
+from fogline.storage.names import parse_all
+
+
+def get_nodes(node: Node, ask: Ask) -> Response:
+    hidden = _hidden(node, ask)
+    return json_reply({"nodes": [_visible(item, hidden) for item in node.fabric.nodes()]})
+
+
+def get_state(node: Node, ask: Ask) -> Response:
+    told = node.fabric.state(ask.values["metrics"] == "true")
+    return json_reply(_visible(told, _hidden(node, ask)))
+
+
+def _hidden(node: Node, ask: Ask) -> frozenset[str]:
+    return node.store.metadata.signed.hidden_anywhere(ask.keys)
+
+
+def _visible(told: Mapping[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
+    """Without the names of metrics that the caller has no key for, of copies too."""
+    shown = dict(told)
+    for name in ("metrics", "wanted"):
+        found = told.get(name)
+        if isinstance(found, Mapping):
+            shown[name] = {key: size for key, size in found.items() if key not in hidden}
+        elif found is not None:
+            shown[name] = [metrics for metrics in found if not _stands_for_any(metrics, hidden)]
+    copies = told.get("copies")
+    if copies:
+        shown["copies"] = {origin: _visible(copy, hidden) for origin, copy in copies.items()}
+    return shown
+
+
+def _stands_for_any(metrics: str, hidden: frozenset[str]) -> bool:
+    """Whether this name of a copy's list, or prefix, is that of a metric that must not be told. `%`
+    alone is that of every metric, and tells of none."""
+    if not hidden or metrics == "%":
+        return False
+    try:
+        names = parse_all(metrics)
+    except BadQuery:  # another node told it: nobody needs it, whatever it is
+        return True
+    if names is None or not hidden.isdisjoint(names.exact):
+        return True
+    return bool(names.prefixes) and any(metric.startswith(names.prefixes) for metric in hidden)
+
+
+def put_copy(node: Node, ask: Ask) -> Response:
+    origin = ask.path["origin"]
+    metrics = name_list(json_object(ask.body, frozenset({"metrics"})).get("metrics"))
+    parse_all(metrics)
+    if origin == node.site:
+        raise BadQuery("no node keeps a copy of itself")
+    node.fabric.keep_copy(origin, metrics)
+    return json_reply({"origin": origin, "metrics": metrics})
+
+
+def delete_copy(node: Node, ask: Ask) -> Response:
+    origin = ask.path["origin"]
+    if origin not in node.fabric.copies():
+        raise NotThere(f"there is no copy of {origin!r:.80} here")
+    node.fabric.drop_copy(origin)
+    return json_reply({"deleted": origin})
+
+
+_METRICS = Parameter(
+    "metrics", "true: sizes by metric too", one_of("metrics", "true", "false"), "false"
+)
+
+ROUTES = (
+    Address("GET", "/v1/nodes", get_nodes, "All nodes and how they are", "read:values"),
+    Address("GET", "/v1/state", get_state, "How this node is", "read:values", (_METRICS,)),
+    Address(
+        *("PUT", "/v1/copies/{origin}", put_copy, "Keep a copy of a node's values here"),
+        *("write:copies", (), (JSON_TYPE,)),
+    ),
+    Address(
+        *("DELETE", "/v1/copies/{origin}", delete_copy, "End a copy and remove it"),
+        "write:copies",
+    ),
+)

@@ -1,0 +1,132 @@
+"""Where to ask for a node's values: the node itself, or copies of them. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fogline.fabric.membership.peers import CopyInfo, Seen
+from fogline.storage.names import parse_all
+from fogline.storage.values import END_TIME
+
+Metrics = Sequence[str] | None
+_READ_MS = 1.0
+_NEARER = 3.0
+"""A copy is a little behind, so it has to be so much nearer than its origin to be followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Values are asked for at a node; `copy` says which of its copies, nothing its own values."""
+
+    at: str
+    copy: CopyInfo | None = None
+    partial: bool = False
+    """The copy does not hold all that is asked for."""
+    since: int | None = None
+    """Before this time, which is asked for too, some of it is missing."""
+
+
+def routes(
+    node: str,
+    here: str,
+    seen: Mapping[str, Seen],
+    own_copies: Mapping[str, CopyInfo],
+    metrics: Metrics,
+    fresh_since: int | None = None,
+    start: int | None = None,
+) -> list[Route]:
+    """What to try for a node's values, the best first.
+
+    That is the node itself, unless it is known to be away, then the copies: those that hold all
+    metrics asked for, from `start` on, before others, the most up to date first. With
+    `fresh_since`, copies that are complete up to then come with the node itself, the nearest of all
+    first.
+    """
+    copies = _copies(node, here, seen, own_copies, metrics, start)
+    itself = seen[node].can_be_asked
+    first = [Route(node)] if itself else []
+    if fresh_since is not None:
+        fresh = [r for r in copies if not r.partial and _until(r) >= fresh_since]
+        first = sorted([*first, *fresh], key=lambda route: _distance(route, here, seen))
+    return [*first, *(route for route in copies if route not in first)]
+
+
+def to_follow(
+    node: str,
+    here: str,
+    seen: Mapping[str, Seen],
+    own_copies: Mapping[str, CopyInfo],
+    metrics: Metrics,
+    fresh_since: int,
+) -> Route | None:
+    """Where to read a node's values as they come; None when nobody has them all.
+
+    That is a copy that keeps up, if it is here or much nearer than the node: values cross the way
+    once, for the copy and for who follows. Else it is the node itself, and for one that is away the
+    copy that knows most; one that has evicted what comes next says so itself.
+    """
+    held = _copies(node, here, seen, own_copies, metrics, END_TIME)
+    copies = [route for route in held if not route.partial]
+    itself, told = Route(node), seen[node].told
+    if not (seen[node].can_be_asked and told.id):
+        return copies[0] if copies else None
+    far = _distance(itself, here, seen)
+    near = [
+        route
+        for route in copies
+        if route.copy is not None and route.copy.id == told.id and _until(route) >= fresh_since
+        if route.copy.since is None
+        if _NEARER * (_distance(route, here, seen) + _READ_MS) < far + _READ_MS
+    ]
+    return min(near, key=lambda route: _distance(route, here, seen), default=itself)
+
+
+def covers(held: Metrics, asked: Metrics) -> bool:
+    """Whether everything that is asked for is among what is held; prefixes as in questions."""
+    known, wanted = parse_all(held), parse_all(asked)
+    if known is None or wanted is None:
+        return known is None
+    exact = frozenset(known.exact)
+    return all(name in exact or name.startswith(known.prefixes) for name in wanted.exact) and all(
+        prefix.startswith(known.prefixes) for prefix in wanted.prefixes
+    )
+
+
+def _copies(
+    node: str,
+    here: str,
+    seen: Mapping[str, Seen],
+    own_copies: Mapping[str, CopyInfo],
+    metrics: Metrics,
+    start: int | None,
+) -> list[Route]:
+    held = {
+        at: other.told.copies[node]
+        for at, other in seen.items()
+        if at != node and other.can_be_asked and node in other.told.copies
+    }
+    if node in own_copies:
+        held[here] = own_copies[node]
+    found = [_route(at, copy, metrics, start) for at, copy in held.items()]
+    return sorted(found, key=lambda r: (r.partial, -_until(r), _distance(r, here, seen), r.at))
+
+
+def _route(at: str, copy: CopyInfo, metrics: Metrics, start: int | None) -> Route:
+    early = copy.since is not None and (start is None or start < copy.since)
+    partial = early or not covers(copy.metrics, metrics)
+    return Route(at, copy, partial, copy.since if early else None)
+
+
+def _until(route: Route) -> int:
+    until = route.copy.until if route.copy else None
+    return -1 if until is None else until
+
+
+def _distance(route: Route, here: str, seen: Mapping[str, Seen]) -> float:
+    """Milliseconds; an unknown way is longer than every known one, a copy is no nearer than its
+    origin where both are as near."""
+    if route.at == here:
+        return -1.0
+    latency = seen[route.at].latency_ms
+    return float("inf") if latency is None else latency

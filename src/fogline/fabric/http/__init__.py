@@ -1,0 +1,1 @@
+"""Requests between nodes of the fabric: the client, bodies, replies."""

@@ -1,0 +1,55 @@
+"""Hears at the control broker which nodes have a store, and where."""
+
+from __future__ import annotations
+
+import secrets
+
+from fogline.broker import Message
+from fogline.common.errors import DataError
+from fogline.control import topics
+from fogline.control.announcements import Birth
+from fogline.control.connection import Connection, ControlOptions, Hooks
+from fogline.fabric.membership.directory import Directory
+from fogline.fabric.membership.options import FabricOptions
+
+
+class Births:
+    """`start` once, then `close`. The connection is made for as long as it takes.
+
+    Raises `UsageError` when made with an address that is none. `bad` counts messages that are no
+    birth; they change nothing.
+    """
+
+    def __init__(self, directory: Directory, options: FabricOptions) -> None:
+        self.bad = 0
+        self._directory = directory
+        name = f"fabric{secrets.token_hex(8)}"
+        broker = ControlOptions(tls=options.tls).for_broker(name)
+        hooks = Hooks(received=self.heard)
+        self._connection = Connection(options.control, broker, [topics.BIRTHS], hooks)
+
+    @property
+    def problem(self) -> str:
+        """Why there is no connection; empty while there is one."""
+        return self._connection.problem
+
+    def start(self) -> None:
+        self._connection.start()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def heard(self, message: Message) -> None:
+        name, kind = topics.told(message.topic)
+        if not name or kind != topics.BIRTH:
+            return
+        if not message.payload:
+            self._directory.forget(name)
+            return
+        try:
+            birth = Birth.decode(message.payload, name)
+        except DataError:
+            self.bad += 1
+            return
+        if birth.node.store:
+            self._directory.born(name, birth.node.store)

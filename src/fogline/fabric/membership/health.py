@@ -1,0 +1,101 @@
+"""How the other nodes are, and what of it becomes values of the own store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from fogline.fabric.errors import NodeRefused
+from fogline.fabric.membership.peers import Seen, Told
+from fogline.fabric.query.query_types import ANSWERED, AWAY, REFUSED
+from fogline.storage.errors import StoreError
+from fogline.storage.values import Value
+
+REACHABLE, LATENCY, VIA = "fabric.reachable", "fabric.latency_ms", "fabric.via"
+_MINUTE_US = 60_000_000
+_TEN_SECONDS_US = 10_000_000
+
+
+class Health:
+    """For any thread. `nodes` gives the address of every other node that is known now."""
+
+    def __init__(self, nodes: Callable[[], Mapping[str, str]]) -> None:
+        self._nodes = nodes
+        self._guard = threading.Lock()
+        self._seen: dict[str, Seen] = {}
+
+    def all(self) -> dict[str, Seen]:
+        """Every other node. One whose address has changed was not looked at yet."""
+        nodes = self._nodes()
+        with self._guard:
+            self._seen = {name: self._at(name, address) for name, address in nodes.items()}
+            return dict(self._seen)
+
+    def get(self, node: str) -> Seen | None:
+        return self.all().get(node)
+
+    def answered(self, node: str, address: str, told: Told, latency_ms: float) -> None:
+        with self._guard:
+            self._seen[node] = self._at(node, address).answered(told, latency_ms)
+
+    def failed(self, node: str, address: str, error: StoreError) -> None:
+        """It gave no answer; it counts as away, or as refusing, until it answers again."""
+        state = REFUSED if isinstance(error, NodeRefused) else AWAY
+        with self._guard:
+            self._seen[node] = self._at(node, address).failed(error.message, state)
+
+    def _at(self, node: str, address: str) -> Seen:
+        known = self._seen.get(node)
+        if known is None:
+            return Seen(address)
+        # What it told of its copies still holds when only its address is another.
+        return known if known.address == address else Seen(address, told=known.told)
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    reachable: bool
+    via: str
+    at: int
+    latency_at: int
+
+
+class HealthValues:
+    """Which values a look at the nodes is worth: no I/O, for one thread."""
+
+    def __init__(self) -> None:
+        self._noted: dict[str, _Noted] = {}
+
+    def of(self, seen: Mapping[str, Seen], now: int) -> list[Value]:
+        """Values of this moment. A node that was never looked at has none."""
+        values = []
+        for node, one in seen.items():
+            values += self._of(node, one, now)
+        self._noted = {node: noted for node, noted in self._noted.items() if node in seen}
+        return values
+
+    def _of(self, node: str, seen: Seen, now: int) -> list[Value]:
+        if seen.state not in (ANSWERED, AWAY, REFUSED):
+            return []
+        reachable = seen.state == ANSWERED
+        before = self._noted.get(node)
+        values = []
+        at, latency_at = (before.at, before.latency_at) if before else (0, 0)
+        via = before.via if before else ""
+        if before is None or before.reachable != reachable or _due(at, now, _MINUTE_US):
+            values.append(Value(REACHABLE, node, now, float(reachable)))
+            at = now
+        if reachable and seen.latency_ms is not None and _due(latency_at, now, _TEN_SECONDS_US):
+            values.append(Value(LATENCY, node, now, seen.latency_ms))
+            latency_at = now
+        if reachable and via != seen.address:
+            values.append(Value(VIA, node, now, seen.address))
+            via = seen.address
+        self._noted[node] = _Noted(reachable, via, at, latency_at)
+        return values
+
+
+def _due(last: int, now: int, every: int) -> bool:
+    """Also when the clock was set back."""
+    return abs(now - last) >= every

@@ -1,0 +1,286 @@
+"""Another node, asked over REST. Whatever it answers, callers get tables of the right shape."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from itertools import product
+from typing import Any
+
+import pyarrow as pa
+
+from fogline.common.errors import FoglineError
+from fogline.fabric.api.address import question_of
+from fogline.fabric.errors import NodeAway, NodeRefused, TokenRefused
+from fogline.fabric.http.secrets import Secrets, as_secrets
+from fogline.fabric.http.store_client import Door, Patience, part
+from fogline.fabric.query import tables
+from fogline.fabric.query.merge import in_order, without_doubles
+from fogline.fabric.query.metadata_fields import from_told
+from fogline.fabric.query.paging import PageStart, seal
+from fogline.fabric.query.query_types import Aggregate, Names, Place, Range
+from fogline.fabric.query.space_pages import SpaceInfo, SpacePage, behind, checked
+from fogline.fabric.query.spaces import SpaceRange
+from fogline.model.keys import Keys
+from fogline.storage.catalog.metadata import Metadata
+from fogline.storage.errors import BadValue, StoreError
+from fogline.storage.files.identity import is_id
+from fogline.storage.query.changes import MAX_SEQ, Changes
+
+_ADDRESS_BYTES = 8_000
+"""Of names in one address; more are asked for in several."""
+_PAGE = 100_000
+_OTHER_SECRET = (
+    "it has another secret of the fabric: give all sites one coordinator, or the same file in"
+    " store: {secret_file: fabric.secret}"
+)
+
+Asked = list[tuple[str, str | int]]
+"""The parameters of an address."""
+
+
+class NodeClient:
+    """For any thread, until `close`. `node` is who answers there.
+
+    Raises `NodeAway` when there is no answer or none of the right shape, `NodeRefused`, and
+    `BadQuery` and `QueryLimit` as the node's own store does.
+    """
+
+    def __init__(
+        self, address: str, token: str | Secrets, node: str = "", patience: Patience | None = None
+    ) -> None:
+        self._secrets = as_secrets(token)
+        self._door = Door(address, self._secrets, patience or Patience())
+        self._node = node
+        self._of = ""
+        self._keys: Keys = None
+
+    @property
+    def address(self) -> str:
+        return self._door.url
+
+    def copy_of(self, origin: str) -> NodeClient:
+        """The same node's copy of another's values; it shares the connections."""
+        other = copy(self)
+        other._of = origin
+        return other
+
+    def seen_by(self, keys: Keys) -> NodeClient:
+        """The same node, which answers as it would somebody with these keys."""
+        other = copy(self)
+        other._keys = keys
+        return other
+
+    def close(self) -> None:
+        self._door.close()
+
+    def latest(self, names: Names) -> pa.Table:
+        if len(_split(names)) == 1:
+            table, _ = self._arrow("GET", "/v1/latest", _names(names))
+        else:
+            wanted = {"metrics": names.metrics, "entities": names.entities}
+            body = {key: list(value) for key, value in wanted.items() if value is not None}
+            table, _ = self._arrow("POST", "/v1/latest", [], body)
+        return self._shaped(table, tables.LATEST)
+
+    def range(self, question: Range, after: Place | None = None) -> pa.Table:
+        parts = [self._range(question, names, after) for names in _split(question.names)]
+        if len(parts) == 1:
+            return parts[0]
+        whole = without_doubles(pa.concat_tables(parts), ["seq"])
+        return in_order(whole, ["time", "seq"], question.descending).slice(0, question.limit)
+
+    def aggregate(self, question: Aggregate) -> pa.Table:
+        schema = tables.aggregate_schema(question.functions)
+        parts = []
+        for names in _split(question.names):
+            parameters = [("bucket", f"{question.bucket}us"), *_stretch(question), *_names(names)]
+            parameters += [("function", name) for name in question.functions]
+            table, _ = self._arrow("GET", "/v1/aggregate", parameters)
+            parts.append(self._shaped(table, schema))
+        return without_doubles(pa.concat_tables(parts), ["metric", "entity", "bucket"])
+
+    def metrics(self, prefix: str) -> pa.Table:
+        parts, cursor = [], ""
+        while True:
+            more = [("cursor", cursor)] if cursor else []
+            parameters: Asked = [("prefix", prefix), ("limit", _PAGE), *more]
+            table, told = self._arrow("GET", "/v1/metrics", parameters)
+            parts.append(self._shaped(table, tables.PAIRS))
+            following = told.get("next")
+            if not following or following == cursor or not len(table):
+                return without_doubles(pa.concat_tables(parts), tables.PAIRS.names)
+            cursor = str(following)
+
+    def sql(self, text: str) -> pa.Table:
+        return self._arrow("POST", "/v1/sql", [], {"sql": text})[0]
+
+    def spaces(self) -> list[SpaceInfo]:
+        with self._translated():
+            told = self._door.json("GET", "/v1/spaces", [("scope", "node")]).get("spaces")
+        if not isinstance(told, list):
+            raise NodeAway(f"{self.address} does not tell its spaces")
+        return [self._space(item) for item in told]
+
+    def space_rows(self, question: SpaceRange) -> SpacePage:
+        path = f"/v1/spaces/{part(question.space)}/rows"
+        order = "desc" if question.descending else "asc"
+        asked: Asked = [("scope", "node"), ("arrived", "true"), ("order", order)]
+        asked += [("from", question.start), ("to", question.end)]
+        asked += [("key", one) for one in question.key or ()]
+        page: Asked = [("limit", question.limit)]
+        if question.after is not None:
+            texts = question_of(path, [(key, str(value)) for key, value in asked])
+            page.append(("cursor", seal([question.start, question.end, *question.after], texts)))
+        with self._translated():
+            table, told = self._door.arrow("GET", path, [*asked, *page])
+        info = self._space(told.get("space"))
+        try:
+            found = checked(table, info)
+        except BadValue as error:
+            raise NodeAway(f"{self.address} answers with {error.message}") from error
+        beyond = question.after is None or behind(found, question.after, question.descending)
+        if len(found) > question.limit or not beyond or info.space.name != question.space:
+            raise NodeAway(f"{self.address} answers with rows that were not asked for")
+        return SpacePage(info, found, told.get("next") is not None)
+
+    def _space(self, told: object) -> SpaceInfo:
+        try:
+            return SpaceInfo.from_json(told)
+        except BadValue as error:
+            raise NodeAway(f"{self.address} tells {error.message}") from error
+
+    def state(self) -> dict[str, Any]:
+        """What `GET /v1/state` tells; not checked further."""
+        with self._translated():
+            return self._door.json("GET", "/v1/state")
+
+    def changes(
+        self,
+        after: int,
+        metrics: Sequence[str] | None,
+        limit: int,
+        share: float = 1.0,
+        whole: bool = False,
+    ) -> tuple[Changes, str]:
+        """A page of changes, and the id of the store that they are of."""
+        patterns = [("metric", name) for name in metrics or ()]
+        of = [("of", self._of)] if self._of else []
+        more = [*patterns, *_share(share), *([("whole", "true")] if whole else [])]
+        with self._translated():
+            parameters: Asked = [*of, ("after", after), ("limit", limit), *more]
+            table, told = self._door.arrow("GET", "/v1/changes", parameters)
+        last, end, store = told.get("last"), told.get("end"), told.get("store")
+        if type(last) is not int or not after <= last <= MAX_SEQ or type(end) is not bool:
+            raise NodeAway(f"{self.address} does not tell where its changes end")
+        if not is_id(store):
+            raise NodeAway(f"{self.address} does not tell which store its changes are of")
+        signed = self._metadata(told.get("signed", []))
+        rows = self._shaped(table, tables.ROWS)
+        seqs = rows["seq"].to_numpy()
+        if len(rows) > limit or (len(rows) and not after < seqs.min() <= seqs.max() <= last):
+            raise NodeAway(f"{self.address} tells changes that were not asked for")
+        return Changes(rows, last, end, signed), str(store)
+
+    def metadata_changes(self, since: int) -> tuple[list[Metadata], int]:
+        """What changed in its metadata after `since`, and the `since` for the next call."""
+        with self._translated():
+            told = self._door.json("GET", "/v1/metadata/changes", [("since", since)])
+        following = told.get("next")
+        if type(following) is not int or following < since:
+            raise NodeAway(f"{self.address} does not tell its metadata")
+        return list(self._metadata(told.get("metadata"))), following
+
+    def _metadata(self, told: object) -> tuple[Metadata, ...]:
+        if not isinstance(told, list):
+            raise NodeAway(f"{self.address} does not tell its metadata")
+        try:
+            return tuple(from_told(item) for item in told)
+        except BadValue as error:
+            raise NodeAway(f"{self.address} tells wrong metadata: {error.message}") from error
+
+    def _range(self, question: Range, names: Names, after: Place | None) -> pa.Table:
+        order = "desc" if question.descending else "asc"
+        asked: Asked = [("order", order), *_stretch(question), *_names(names)]
+        asked += _share(question.share)
+        page: Asked = [("limit", question.limit)]
+        if after is not None:
+            start = PageStart({self._of or self._node: after}, question.start, question.end)
+            texts = [(key, str(value)) for key, value in [*self._scope, *asked]]
+            page.append(("cursor", start.encode(question_of("/v1/range", texts))))
+        table, _ = self._arrow("GET", "/v1/range", [*asked, *page])
+        found = self._shaped(table, tables.ROWS)
+        beyond = after is None or tables.behind(found, after, question.descending)
+        if len(found) > question.limit or not beyond:
+            raise NodeAway(f"{self.address} answers with values that were not asked for")
+        return found
+
+    def _arrow(
+        self,
+        method: str,
+        path: str,
+        parameters: Asked,
+        body: Mapping[str, Any] | None = None,
+    ) -> tuple[pa.Table, dict[str, Any]]:
+        with self._translated():
+            return self._door.arrow(method, path, [*self._scope, *parameters], body)
+
+    @property
+    def _scope(self) -> Asked:
+        keys = [] if self._keys is None else [("keys", ",".join(sorted(self._keys)))]
+        return [("scope", "node"), *([("of", self._of)] if self._of else []), *keys]
+
+    def _shaped(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
+        try:
+            return tables.shaped(table, schema)
+        except BadValue as error:
+            raise NodeAway(f"{self.address} answers with {error.message}") from error
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        if not self._secrets.accepted():
+            raise NodeRefused(self._secrets.missing)
+        try:
+            yield
+        except TokenRefused as error:
+            raise NodeRefused(_OTHER_SECRET) from error
+        except StoreError:
+            raise
+        except FoglineError as error:
+            raise NodeAway(error.message, error.hint) from error
+
+
+def _stretch(question: Range | Aggregate) -> Asked:
+    bounds = (("from", question.start), ("to", question.end))
+    return [(key, bound) for key, bound in bounds if bound is not None]
+
+
+def _share(share: float) -> Asked:
+    return [("share", repr(share))] if share < 1 else []
+
+
+def _names(names: Names) -> Asked:
+    pairs = (("metric", names.metrics), ("entity", names.entities))
+    return [(key, name) for key, found in pairs for name in found or ()]
+
+
+def _split(names: Names) -> list[Names]:
+    """The same names in questions that fit into an address."""
+    pairs = product(portions(names.metrics), portions(names.entities))
+    return [Names(metrics, entities) for metrics, entities in pairs]
+
+
+def portions(names: tuple[str, ...] | None) -> list[tuple[str, ...] | None]:
+    """The same names in parts that fit into an address."""
+    if names is None:
+        return [None]
+    found: list[list[str]] = [[]]
+    size = 0
+    for name in names:
+        size += len(part(name)) + len("metric=&")
+        if size > _ADDRESS_BYTES and found[-1]:
+            found.append([])
+            size = len(part(name))
+        found[-1].append(name)
+    return [tuple(portion) for portion in found]

@@ -1,0 +1,1 @@
+"""Copies of other nodes' values that this node keeps."""

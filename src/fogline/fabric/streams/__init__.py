@@ -1,0 +1,1 @@
+"""Between the fabric and the site's logs, in both directions."""

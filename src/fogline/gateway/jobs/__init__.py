@@ -1,0 +1,1 @@
+"""One job of a gateway: its chain of operators, its checks and its files."""

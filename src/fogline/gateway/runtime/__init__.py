@@ -1,0 +1,1 @@
+"""The gateway process: brokers, threads, the jobs it runs."""

@@ -1,5 +1,0 @@
-"""Files that are there whole or not at all, also after a power failure."""
-
-from fogline.state_files import replace, sync
-
-__all__ = ["replace", "sync"]

@@ -1,0 +1,1 @@
+"""The files of one log: segments, frames, positions, locks."""

@@ -1,0 +1,1 @@
+"""From syntax tree to a checked plan: names, types, keys and windows."""

@@ -1,0 +1,1 @@
+"""Plans as text: what `fogline explain` shows."""

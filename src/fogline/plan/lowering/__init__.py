@@ -1,0 +1,1 @@
+"""From the optimised plan to what engines, gateways and stores are given."""

@@ -1,0 +1,1 @@
+"""Programs run once, over files or history."""

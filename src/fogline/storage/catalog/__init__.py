@@ -1,0 +1,1 @@
+"""Metadata, signatures and application data."""

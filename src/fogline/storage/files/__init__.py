@@ -1,0 +1,1 @@
+"""Values on disk and in memory."""

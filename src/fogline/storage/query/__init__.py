@@ -1,0 +1,1 @@
+"""Questions to a store: ranges, aggregates, changes, SQL."""
