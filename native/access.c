@@ -1,7 +1,7 @@
 /* Who may read what: a Mosquitto plugin that keeps restricted topics to those who may have them.
  *
  * Stands before the journal, which allows everything: what is refused here is not written there.
- * The rules are a file (fogline.broker.access), replaced as a whole whenever they change. Its time is
+ * The rules are a file (fogline.broker.mosquitto.access), replaced as a whole whenever they change. Its time is
  * looked at before each message that is published and each subscription, so a rule holds for all that
  * is published after the file was written. A file that cannot be read leaves the rules as they were.
  *

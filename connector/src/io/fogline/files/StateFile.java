@@ -9,7 +9,7 @@ import java.util.zip.CRC32;
 
 /**
  * A small text file whose last line is {@code crc32 xxxxxxxx}, of all that is before it, as
- * {@code fogline.state_files} writes it.
+ * {@code fogline.common.state_files} writes it.
  */
 public final class StateFile {
     private static final String MARK = "crc32 ";
