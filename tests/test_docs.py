@@ -21,7 +21,8 @@ from fogline.language.functions import ALIASES, FUNCTIONS
 from fogline.plan.analysis.build import plan_text
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SOURCE = ROOT / "src" / "fogline"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.ins"))
 LANGUAGE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -241,3 +242,33 @@ def test_what_is_unsupported_is_refused() -> None:
     ):
         with pytest.raises(QueryError):
             plan_text(f"{stream} i = COMPUTE {insight};")
+
+
+# ── the map of the code ──────────────────────────────────────────────────────────────────────────
+
+MAP = (ROOT / "docs" / "design" / "architecture.md").read_text(encoding="utf-8")
+PLACES = sorted(set(re.findall(r"`((?:[a-z_]+/)[\w/.]*\.(?:py|java|c))(?::([\w.]+))?`", MAP)))
+
+
+def defined_names(path: Path) -> set[str]:
+    """Functions, classes and their methods, as `Class.method`."""
+    names = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            inner = (item for item in node.body if isinstance(item, ast.FunctionDef))
+            names.update(f"{node.name}.{item.name}" for item in inner)
+    return names
+
+
+@pytest.mark.parametrize(("file", "name"), PLACES)
+def test_the_map_of_the_code_is_right(file: str, name: str) -> None:
+    below = ROOT if file.startswith(("connector/", "native/", "tests/", "docs/")) else SOURCE
+    assert (below / file).is_file()
+    assert not name or name in defined_names(below / file)
+
+
+def test_the_map_names_every_package() -> None:
+    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert packages - set(re.findall(r"`(\w+)`", MAP)) == set()

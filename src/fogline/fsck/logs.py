@@ -36,7 +36,9 @@ def check_segments(folder: Path) -> Iterator[Finding]:
 def _lost(records: int) -> str:
     if not records:
         return NOTHING
-    return "records, how many is not known" if records < 0 else f"{records:,} records"
+    if records < 0:
+        return "records, how many is not known"
+    return f"{records:,} record{'s' * (records != 1)}"
 
 
 def _check_topic(folder: Path) -> Iterator[Finding]:
