@@ -54,7 +54,7 @@ SITE = {
     "log acknowledge": "log acknowledge",
 }
 BROKER = {"simulate": "simulate city --rate 1 --seconds 1 --mqtt mqtt://127.0.0.1:{port}"}
-ALONE = {"check", "explain", "demo", "agent", "gateway", "coordinator", "tokens"}
+ALONE = {"fsck", "check", "explain", "demo", "agent", "gateway", "coordinator", "tokens"}
 """They need nobody, or go on trying."""
 
 START_COORDINATOR = "fogline coordinator"

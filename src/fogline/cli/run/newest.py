@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
-from typing import Any
+from typing import Any, Literal
 
 from fogline.model.results import Result
 
@@ -110,9 +110,10 @@ def _row(newest: _Newest) -> Row:
     return Row(result.insight, key_text(result), value_text(result), end_of(result), newest.count)
 
 
-def end_of(result: Result) -> str:
+def end_of(result: Result, precision: Literal["seconds", "milliseconds"] = "seconds") -> str:
     """When the window ended: `2026-01-02 03:04:05`, in UTC."""
-    return str(json.loads(result.record)["window"]["end"])[:19].replace("T", " ")
+    text = str(json.loads(result.record)["window"]["end"]).replace("T", " ")
+    return text[: 19 if precision == "seconds" else 23]
 
 
 def key_text(result: Result) -> str:

@@ -109,5 +109,10 @@ def summary(
 
 
 def result_line(result: Result) -> str:
-    parts = (end_of(result), plain(result.insight), key_text(result), value_text(result))
+    parts = (
+        end_of(result, "milliseconds"),
+        plain(result.insight),
+        key_text(result),
+        value_text(result),
+    )
     return "  ".join(part for part in parts if part)
