@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from fogline.common.state_files import write_state
 from fogline.log import LogBusy, LogWriter, SiteLog
 from fogline.model.results import Result, parse_results
 from fogline.plan.analysis.build import plan_text
@@ -156,7 +157,7 @@ def test_what_is_muted_while_a_batch_runs_is_dropped(
 
     send_one()
     wait_for(counted, 60, "the first count")
-    muted.write_text("insights/job/n\n", encoding="utf-8")
+    write_state(muted, "insights/job/n\n")
     wait_for(lambda: send_one() > len(counted()) + 3, 60, "counts that are dropped")
     assert is_free(site, "insights/job/n"), "another process may write it"
     muted.unlink()

@@ -16,7 +16,7 @@ from fogline.model.nodes import ONLINE
 
 def new_instance() -> str:
     """A new name for this start of a process; later ones sort behind earlier ones."""
-    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(3)}"
+    return f"{time.time_ns():016x}{secrets.token_hex(3)}"
 
 
 class Rivals:
