@@ -82,7 +82,7 @@ def test_every_reading_counts_once(agent: AgentProcess) -> None:
     wait_for(lambda: results(agent, "fan", "d"), 60, "command")
     wait_for(lambda: job_counts(agent)["records_in"] >= before["records_in"] + 51, 60, "counts")
     changed = partial(_all_differ, agent, latencies)
-    wait_for(changed, 60, "what the queries in real time have counted")
+    wait_for(changed, 60, lambda: f"count in real time: {job_counts(agent)['queries']}")
     counts = job_counts(agent)
     found = {name: counts[name] - before[name] for name in ("records_in", "bad", "late")}
     assert found == {"records_in": 51, "bad": 1, "late": 0}
