@@ -9,7 +9,7 @@ import pytest
 from fogline.broker.mosquitto.server import Mosquitto
 from fogline.common.sealed_files import broken_seal, seal, seal_of, unseal
 from fogline.common.state_files import find_damaged
-from fogline.coordinator.errors import StoreError
+from fogline.coordinator.errors import RepositoryError
 from fogline.coordinator.repository.store import Entry, Store
 from tests.damage import DAMAGES, Damage
 
@@ -52,7 +52,7 @@ def test_a_damaged_database_of_a_coordinator_is_named(tmp_path: Path, damage: Da
         store.close()
     damage(file)
     for _ in range(2):
-        with pytest.raises(StoreError, match=r"coordinator\.db is damaged: .*restore"):
+        with pytest.raises(RepositoryError, match=r"coordinator\.db is damaged: .*restore"):
             Store(f"sqlite:///{file}")
 
 

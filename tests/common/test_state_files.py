@@ -16,6 +16,7 @@ from fogline.agent.jobs.draining import Owed, load_endings, store_endings
 from fogline.agent.jobs.start_positions import Life, _load, _store
 from fogline.broker.mosquitto.journal import register
 from fogline.common.errors import FoglineError
+from fogline.common.http.server import listen_again
 from fogline.common.state_files import (
     SetAside,
     StateDamaged,
@@ -27,7 +28,6 @@ from fogline.common.state_files import (
     write_state,
 )
 from fogline.fabric.api.tokens_file import add_token, list_tokens
-from fogline.fabric.http.server import listen_again
 from fogline.fabric.query.space_keys import SpaceKeys
 from fogline.fabric.replicas.desired_replicas import WantedCopies
 from fogline.fabric.streams import fabric_log

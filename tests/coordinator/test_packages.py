@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fogline.common.errors import DataError
-from fogline.coordinator.errors import NotThereError, StoreError, TooLargeError
+from fogline.common.errors import DataError, NotFoundError, TooLargeError
+from fogline.coordinator.errors import RepositoryError
 from fogline.coordinator.pipelines import code_check
 from fogline.coordinator.pipelines import packages as packages_module
 from fogline.coordinator.pipelines.packages import Packages
@@ -58,14 +58,14 @@ def test_a_package_comes_back_in_parts(packages: Packages, monkeypatch: pytest.M
     [{}, {"sha256": 7}, {"sha256": "../../etc/passwd"}, {"sha256": "0" * 64, "offset": -1}],
 )
 def test_what_is_asked_wrong(packages: Packages, asked: dict[str, object]) -> None:
-    with pytest.raises((DataError, NotThereError)):
+    with pytest.raises((DataError, NotFoundError)):
         packages.read(asked)
 
 
 def test_a_damaged_file_is_not_used(packages: Packages, tmp_path: Path) -> None:
     sha256 = packages.add("clean.py", CODE.encode()).sha256
     (tmp_path / "packages" / sha256).write_text("something else")
-    with pytest.raises(StoreError, match="damaged"):
+    with pytest.raises(RepositoryError, match="damaged"):
         packages.read({"sha256": sha256})
     packages.add("clean.py", CODE.encode())
     assert packages.read({"sha256": sha256})["size"] == len(CODE)
@@ -272,7 +272,7 @@ def test_a_package_goes_a_day_after_the_last_job_that_needs_it(
     hours = 50
     assert rig.service.remove_packages() == [used.sha256]
     assert rig.store.aliases() == {}
-    with pytest.raises(NotThereError):
+    with pytest.raises(NotFoundError):
         rig.packages.path(used.sha256)
     assert rig.service.events()[-1]["removed"] == [used.sha256]
     rig.packages.add("clean.py", CODE.encode())
@@ -284,5 +284,5 @@ def test_what_was_removed_meanwhile_is_not_deployed(make_rig: Callable[..., Rig]
     rig = make_rig()
     rig.service.put_pipeline("p", composition(1), "yaml")
     rig.packages.path(rig.packages.add("clean.py", CODE.encode()).sha256).unlink()
-    with pytest.raises(NotThereError):
+    with pytest.raises(NotFoundError):
         rig.service.put_pipeline("p", composition(2), "yaml")

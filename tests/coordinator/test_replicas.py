@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
-from fogline.common.errors import DataError
+from fogline.common.errors import ConflictError, DataError, NotFoundError, UnavailableError
 from fogline.common.http.server import Server
 from fogline.control import ControlledNode, ControlOptions, registry
 from fogline.coordinator.api.rest import make_app
@@ -27,7 +27,6 @@ from fogline.coordinator.api.service import Service
 from fogline.coordinator.api.tokens import Tokens
 from fogline.coordinator.client import CoordinatorClient, find
 from fogline.coordinator.config import ControlConfig, CoordinatorConfig
-from fogline.coordinator.errors import ConflictError, NotThereError, UnavailableError
 from fogline.coordinator.nodes import node_history
 from fogline.coordinator.replication.config import ReplicaConfig
 from fogline.coordinator.replication.loop import ReplicaLoop
@@ -140,7 +139,7 @@ class World:
         """Whoever fails before that was never seen."""
         try:
             return bool(self.service.history(name)["state"] == "present")
-        except NotThereError:
+        except NotFoundError:
             return False
 
     def __getitem__(self, name: str) -> Keeper:
@@ -313,9 +312,9 @@ def test_wishes_that_cannot_be(world: World) -> None:
     world.begin(ReplicaConfig(seconds=0.2, capacity_megabytes=0.001)).add("a", "b")
     replicas = world.service.replicas
     for origin, holder in (("a", "c"), ("c", "a"), ("a/b", "b")):
-        with pytest.raises(NotThereError):
+        with pytest.raises(NotFoundError):
             replicas.want(origin, holder, {})
-        with pytest.raises(NotThereError):
+        with pytest.raises(NotFoundError):
             replicas.refuse(origin, holder)
     with pytest.raises(ConflictError, match="own values"):
         replicas.want("a", "a", {})
@@ -437,9 +436,9 @@ def test_rest_and_the_commands(
     try:
         client = CoordinatorClient(server.address, TOKEN)
         assert client.history("a")["failures"] == 0
-        with pytest.raises(NotThereError):
+        with pytest.raises(NotFoundError):
             client.history("nobody")
-        with pytest.raises(NotThereError):
+        with pytest.raises(NotFoundError):
             client.put_replica("a", "nobody")
         with pytest.raises(DataError):
             client._json("PUT", "/replicas/a/b", {"metrics": [7]})

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.adapt.replication.stability import NodeHistory
-from fogline.common.errors import DataError, UsageError
+from fogline.common.errors import DataError, NotFoundError, UsageError
 from fogline.coordinator.config import parse_config
-from fogline.coordinator.errors import NotThereError, StoreError
+from fogline.coordinator.errors import RepositoryError
 from fogline.coordinator.nodes.replicas import (
     MANUAL,
     QUERY,
@@ -542,7 +542,7 @@ def test_a_refusal_holds_until_a_wish(store_url: str) -> None:
     assert [item.reason for item in book.all()] == [MANUAL]
     book.refuse("a", "x", 6.0)
     assert book.all() == ()
-    with pytest.raises(NotThereError):
+    with pytest.raises(NotFoundError):
         book.refuse("a", "x", 7.0)
     store.close()
 
@@ -574,7 +574,7 @@ def test_a_damaged_row_is_told(tmp_path: Path, broken: str) -> None:
     with store.change() as connection:
         more = {"metrics": broken, "detail": "{}", "since": 1.0}
         connection.execute(copies_table.insert(), [row | more])
-    with pytest.raises(StoreError, match="damaged"):
+    with pytest.raises(RepositoryError, match="damaged"):
         Decisions(store)
     store.close()
 

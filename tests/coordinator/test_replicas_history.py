@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import inspect
 
 from fogline.adapt.replication.stability import NodeHistory, instability, stability
-from fogline.coordinator.errors import NotThereError, StoreError
+from fogline.common.errors import NotFoundError
+from fogline.coordinator.errors import RepositoryError
 from fogline.coordinator.nodes.node_history import (
     FAIL,
     FAILED,
@@ -207,7 +208,7 @@ def test_histories_survive_and_are_not_doubled(store_url: str) -> None:
     second.forget("a")
     assert second.forgotten() == {"a"} == Histories(store).forgotten()
     assert second.all() == {}
-    with pytest.raises(NotThereError):
+    with pytest.raises(NotFoundError):
         second.shown("a", at)
     second.look(view(instance="i3"), True, at)
     assert second.counts("a") == {"failures": 0, "restarts": 0}
@@ -240,7 +241,7 @@ def test_what_cannot_be_written_is_written_later(tmp_path: Path) -> None:
     history.look(view(), True, 1000.0)
     with store.change() as connection:
         schema.node_events.drop(connection)
-    with pytest.raises(StoreError):
+    with pytest.raises(RepositoryError):
         history.look(view(instance="i2"), True, 1001.0)
     assert history.counts("a") == {"failures": 0, "restarts": 0}
     with store.change() as connection:
@@ -274,12 +275,12 @@ def test_the_control_loop_watches(tmp_path: Path) -> None:
         told = {node["name"]: node for node in rig.service.nodes()}
         assert told["north"]["failures"] == told["north"]["restarts"] == 0
         assert rig.service.history("north")["events"] == []
-        with pytest.raises(NotThereError):
+        with pytest.raises(NotFoundError):
             rig.service.history("west")
         rig.control.set_state("south", GONE)
         rig.loop.round()
         rig.service.forget_node("south")
-        with pytest.raises(NotThereError):
+        with pytest.raises(NotFoundError):
             rig.service.history("south")
     finally:
         rig.end()

@@ -17,7 +17,7 @@ from fogline.coordinator.api.rest import OPEN, make_app
 from fogline.coordinator.api.routes import ROUTES
 from fogline.coordinator.api.service import Service
 from fogline.coordinator.api.tokens import Tokens
-from fogline.coordinator.errors import StoreError
+from fogline.coordinator.errors import RepositoryError
 from fogline.coordinator.pipelines import packages as packages_module
 from fogline.deploy.manifest.composition import JOB_FIELDS
 from tests.coordinator.kit import CODE, Rig, composition
@@ -208,7 +208,7 @@ def test_a_store_that_fails_is_not_now_and_bugs_are_told_as_such(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(self: Service) -> list[Any]:
-        raise StoreError("the disk is full", "make room")
+        raise RepositoryError("the disk is full", "make room")
 
     monkeypatch.setattr(Service, "jobs", away)
     assert refused(client.get("/jobs"), 503)["hint"] == "make room"

@@ -12,19 +12,22 @@ from pathlib import Path
 
 import pytest
 
-from fogline.common.errors import DataError, PipelineError, SetupError, UsageError
+from fogline.common.errors import (
+    ConflictError,
+    DataError,
+    NotFoundError,
+    PipelineError,
+    SetupError,
+    UnauthorizedError,
+    UnavailableError,
+    UsageError,
+)
 from fogline.common.http.server import Server
 from fogline.coordinator.api.rest import make_app
 from fogline.coordinator.api.service import Service
 from fogline.coordinator.api.tokens import Tokens, load_tokens, own_tokens
 from fogline.coordinator.client import CoordinatorClient, find
 from fogline.coordinator.config import CoordinatorConfig, parse_config, read_config
-from fogline.coordinator.errors import (
-    ConflictError,
-    NotThereError,
-    RefusedError,
-    UnavailableError,
-)
 from fogline.coordinator.wiring import Coordinator
 from tests.coordinator.kit import CODE, FakeControl, Rig, composition
 from tests.waiting import wait_for
@@ -67,7 +70,7 @@ def test_the_client_raises_what_rest_refuses(client: CoordinatorClient, tmp_path
     with pytest.raises(PipelineError) as told:
         client.put_pipeline("p", "jobs: [", "yaml")
     assert told.value.problems[0].line in (1, 2)
-    with pytest.raises(NotThereError):
+    with pytest.raises(NotFoundError):
         client.delete_pipeline("p")
     with pytest.raises(ConflictError):
         client.forget_node("north")
@@ -77,7 +80,7 @@ def test_the_client_raises_what_rest_refuses(client: CoordinatorClient, tmp_path
         client.put_pipeline("p", "", "exe")
     with pytest.raises(DataError):
         client.put_package("x.py", tmp_path / "absent.py")
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(UnauthorizedError) as refused:
         CoordinatorClient(client.url, "wrong-token-altogether").jobs()
     assert "wrong-token" not in str(refused.value)
     with pytest.raises(UnavailableError):

@@ -12,8 +12,14 @@ from typing import Any
 
 import pytest
 
-from fogline.common.errors import DataError, PipelineError
-from fogline.coordinator.errors import ConflictError, NotThereError, StoreError, UnavailableError
+from fogline.common.errors import (
+    ConflictError,
+    DataError,
+    NotFoundError,
+    PipelineError,
+    UnavailableError,
+)
+from fogline.coordinator.errors import RepositoryError
 from fogline.coordinator.pipelines.changes import apply_actions, merged
 from fogline.coordinator.pipelines.ports import START, STOP, UNINSTALL, UPDATE, Action
 from fogline.coordinator.reconcile.decide import replay
@@ -68,7 +74,7 @@ def test_a_pipeline_is_put_changed_and_deleted(make_rig: Make) -> None:
     wait_for(lambda: rig.control.jobs_at("north") == set())
     rig.service.delete_pipeline("p")
     wait_for(lambda: rig.control.jobs_at("south") == set())
-    with pytest.raises(NotThereError):
+    with pytest.raises(NotFoundError):
         rig.service.delete_pipeline("p")
 
 
@@ -106,7 +112,7 @@ def test_a_job_alone_is_a_pipeline_of_one(make_rig: Make) -> None:
     rig.service.delete_job("lonely")
     wait_for(lambda: rig.control.jobs_at("north") == set())
     assert rig.service.pipelines() == []
-    with pytest.raises(NotThereError):
+    with pytest.raises(NotFoundError):
         rig.service.delete_job("lonely")
 
 
@@ -119,7 +125,7 @@ def test_a_job_is_stopped_started_and_given_parameters(make_rig: Make) -> None:
     assert not rig.service.patch_job("job-0", {"limit": 9}, None)["changed"]
     wait_for(lambda: states(rig) == {"job-0": "running"})
     assert put(rig, composition(1))["diff"]["counts"] == {"updated": 1}
-    with pytest.raises(NotThereError):
+    with pytest.raises(NotFoundError):
         rig.service.patch_job("other", {}, True)
 
 
@@ -139,7 +145,7 @@ def test_a_full_disk_keeps_nobody_from_being_told(
     make_rig: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
-        raise StoreError("the disk is full")
+        raise RepositoryError("the disk is full")
 
     rig = make_rig()
     put(rig, composition(1))
@@ -366,7 +372,7 @@ def test_actions_of_deployment_plans() -> None:
     assert list(changed) == ["p"]
     (job,) = changed["p"].jobs
     assert (job.parameters, job.running) == ({"threshold": 5}, False)
-    with pytest.raises(NotThereError):
+    with pytest.raises(NotFoundError):
         apply_actions(old, [Action(STOP, "nobody")])
     with pytest.raises(DataError):
         apply_actions(old, [Action("dance", "job-0")])
@@ -588,7 +594,7 @@ def test_a_dry_run_with_other_code_leaves_names_as_they_are(make_rig: Make) -> N
     assert shown["text"] == "~ a changed"
     assert rig.store.aliases()["jobs.py"] == before
     assert put(rig, text, dry_run=True)["empty"]
-    with pytest.raises(NotThereError):
+    with pytest.raises(NotFoundError):
         put(rig, text, packages={"jobs.py": "0" * 64})
 
 

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from fogline.common.sealed_files import unseal
-from fogline.coordinator.errors import StoreError
+from fogline.coordinator.errors import RepositoryError
 from fogline.coordinator.repository import pipelines_table as stored_module
 from fogline.coordinator.repository import snapshot
 from fogline.coordinator.repository import store as store_module
@@ -93,7 +93,7 @@ def test_a_job_of_another_pipeline_is_refused_and_nothing_changes(store_url: str
     store = Store(store_url)
     store.put(chain("one", 2), "yaml", "1", 1.0)
     store.put(chain("two", 2, prefix="other"), "yaml", "2", 1.0)
-    with pytest.raises(StoreError):
+    with pytest.raises(RepositoryError):
         store.put(chain("two", 3), "yaml", "3", 2.0)
     stored = store.pipeline("two")
     assert stored is not None
@@ -148,20 +148,20 @@ def test_a_store_of_another_version_is_refused(store_url: str) -> None:
         connection.execute(text("UPDATE meta SET value = 99"))
     engine.dispose()
     unseal(Path(store_url.removeprefix("sqlite:///")))
-    with pytest.raises(StoreError, match="version 99"):
+    with pytest.raises(RepositoryError, match="version 99"):
         Store(store_url)
 
 
 def test_a_database_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(StoreError) as told:
+    with pytest.raises(RepositoryError) as told:
         Store("postgresql://me:s3cret@127.0.0.1:1/none")
     assert "s3cret" not in str(told.value)
-    with pytest.raises(StoreError):
+    with pytest.raises(RepositoryError):
         Store(f"sqlite:///{tmp_path / 'no' / 'folder' / 'x.db'}")
-    with pytest.raises(StoreError):
+    with pytest.raises(RepositoryError):
         Store("mysql://x")
     (tmp_path / "junk.db").write_bytes(b"no database" * 100)
-    with pytest.raises(StoreError):
+    with pytest.raises(RepositoryError):
         Store(f"sqlite:///{tmp_path / 'junk.db'}")
 
 

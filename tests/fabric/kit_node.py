@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 import pyarrow as pa
 
+from fogline.common.http.server import Server
 from fogline.fabric.api.node import Node
 from fogline.fabric.api.rest import make_app
 from fogline.fabric.api.routes_values import with_node
 from fogline.fabric.api.tokens_file import Callers, own_token
-from fogline.fabric.http.server import Server
 from fogline.fabric.query.local_backend import StoreAnswers
 from fogline.fabric.query.query_types import (
     ANSWERED,

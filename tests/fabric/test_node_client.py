@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 from fogline.common.errors import UsageError
+from fogline.common.http import client as http_client
+from fogline.common.http.client import Patience
 from fogline.fabric.errors import NodeAway, NodeRefused
-from fogline.fabric.http import store_client as fabric_http
 from fogline.fabric.http.arrow import to_arrow
-from fogline.fabric.http.store_client import Patience
 from fogline.fabric.membership.node_client import NodeClient, portions
 from fogline.fabric.query.query_types import Aggregate, Names, Range
 from fogline.fabric.query.tables import ROWS
@@ -286,7 +286,7 @@ def test_closing_ends_what_is_being_asked() -> None:
 
 
 def test_an_answer_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fabric_http, "LARGEST_ANSWER", 1_000_000)
+    monkeypatch.setattr(http_client, "LARGEST_ANSWER", 1_000_000)
     large = server(says(reply(b"x" * 3_000_000)))
     with large as address, pytest.raises(NodeAway, match="does not end"):
         NodeClient(address, SECRET, "n", SHORT).state()

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from fogline.common.errors import UsageError
+from fogline.common.http.server import Server, listen_again
 from fogline.common.process.children import Child
 from fogline.common.state_files import read_state
-from fogline.fabric.http.server import Server, listen_again
 from fogline.fabric.process import limits_of
 from fogline.log import LogWriter, SiteLog
 from fogline.storage.limits import StoreLimits

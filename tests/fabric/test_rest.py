@@ -14,9 +14,9 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from fogline.fabric.api.rest import AT_ONCE, ROUTES
+from fogline.common.http import bodies
+from fogline.fabric.api.rest import AT_ONCE, LARGEST, LARGEST_JSON, ROUTES
 from fogline.fabric.api.tokens_file import add_token, own_token
-from fogline.fabric.http import bodies
 from fogline.fabric.http.arrow import ARROW_TYPE, from_arrow, to_arrow
 from fogline.fabric.query.local_backend import StoreAnswers
 from fogline.storage.errors import StoreFull
@@ -413,7 +413,7 @@ def test_addresses_and_methods_that_do_not_exist(client: httpx.Client) -> None:
 def test_bodies_that_are_too_large(
     node: Served, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = refused(client.post("/v1/values", content=b" " * (bodies.LARGEST_JSON + 1)), 413)
+    told = refused(client.post("/v1/values", content=b" " * (LARGEST_JSON + 1)), 413)
     assert "16 MiB" in told["error"]
     monkeypatch.setattr(bodies, "AT_ONCE", 1 << 10)
     refused(client.post("/v1/values", content=b" " * (1 << 12)), 503)
@@ -426,7 +426,7 @@ def test_nobody_listens_to_what_never_ends(node: Served) -> None:
     token = own_token(node.folder)
     head = f"POST /v1/values HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
     head += f"Content-Type: {ARROW_TYPE}\r\nContent-Length: {1 << 50}\r\n\r\n"
-    most = 4 * bodies.LARGEST
+    most = 4 * LARGEST
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(head.encode())
         with pytest.raises((BrokenPipeError, ConnectionResetError)):

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fogline.common.errors import ConflictError
 from fogline.fabric.api.tokens_file import add_token, own_token
 from fogline.fabric.http.arrow import ARROW_TYPE, from_arrow
-from fogline.fabric.http.replies import ConflictError
 from fogline.fabric.query.space_pages import KEY, SpaceInfo, SpacePage, merged, shown, to_table
 from fogline.storage.catalog.spaces import Row, Space
 from fogline.storage.values import micros

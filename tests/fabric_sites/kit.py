@@ -12,8 +12,9 @@ import psutil
 
 from fogline.broker import Broker, Message, Options, open_broker
 from fogline.common.errors import FoglineError
+from fogline.common.http.client import Patience
 from fogline.demo.world import World
-from fogline.fabric.http.store_client import Door, Patience
+from fogline.fabric.http.store_client import StoreClient
 from tests.waiting import PATIENCE
 
 BASE = 1_700_000_000
@@ -61,16 +62,16 @@ class Publisher(threading.Thread):
             self.error = error
 
 
-def door(world: World, site: str) -> Door:
+def store_client(world: World, site: str) -> StoreClient:
     address = world.status(site)["store"]["address"]
     token = (world.folder / site / "store" / "token").read_text(encoding="utf-8").strip()
-    return Door(address, token, Patience(5.0, 60.0))
+    return StoreClient(address, token, Patience(5.0, 60.0))
 
 
 def ask(world: World, site: str, path: str, **parameters: Any) -> dict[str, Any]:
     pairs = [(k, v) for k, v in parameters.items() if not isinstance(v, list)]
     pairs += [(k, item) for k, v in parameters.items() if isinstance(v, list) for item in v]
-    return door(world, site).json("GET", path, pairs)
+    return store_client(world, site).json("GET", path, pairs)
 
 
 def pages(world: World, site: str, limit: int, **parameters: Any) -> list[dict[str, Any]]:

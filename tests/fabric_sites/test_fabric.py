@@ -15,19 +15,19 @@ import pytest
 
 from fogline.demo.world import World
 from fogline.fabric.errors import NodeRefused
-from fogline.fabric.http.store_client import Door
+from fogline.fabric.http.store_client import StoreClient
 from tests.fabric_sites.conftest import SITES
 from tests.fabric_sites.kit import (
     Publisher,
     ask,
     counts,
-    door,
     eventually,
     held,
     kill_store,
     pages,
     publish,
     states,
+    store_client,
 )
 
 _numbers = itertools.count(0, 1_000_000)
@@ -79,7 +79,7 @@ def test_every_question_has_the_same_answer_everywhere(world: World, base: int) 
 
 def test_what_one_site_knows_about_a_metric_all_know(world: World) -> None:
     told = {"unit": "kW", "description": "power of a machine"}
-    door(world, "south").json("PUT", "/v1/metadata/n", (), told)
+    store_client(world, "south").json("PUT", "/v1/metadata/n", (), told)
     for site in SITES:
 
         def known(site: str = site) -> bool:
@@ -206,7 +206,7 @@ def test_only_authorised_callers(world: World) -> None:
     address = world.status("north")["store"]["address"]
     for token in ("", "wrong", "x" * 43):
         with pytest.raises(NodeRefused):
-            Door(address, token).json("GET", "/v1/latest")
+            StoreClient(address, token).json("GET", "/v1/latest")
     token_file = str(world.folder / "north" / "store" / "token")
     told = run_fogline(
         world, "query", "nodes", "--json", "--url", address, "--token-file", token_file

@@ -12,7 +12,7 @@ import psutil
 
 from fogline.demo.world import World
 from tests.fabric_sites.conftest import SITES
-from tests.fabric_sites.kit import Publisher, ask, door, eventually, kill_store, pages
+from tests.fabric_sites.kit import Publisher, ask, eventually, kill_store, pages, store_client
 
 ENTITY = "killed"
 """Nobody else's values are about it."""
@@ -46,7 +46,7 @@ def test_every_question_after_kills_in_intake_and_compaction(world: World) -> No
 
 def orders(world: World, site: str) -> None:
     """Rows of every site's own, and one that all have."""
-    asked = door(world, site)
+    asked = store_client(world, site)
     asked.json("PUT", "/v1/spaces/orders", (), ORDERS)
     own = [{"id": f"{site}-{n}", "site": site, "time": n + 1} for n in range(20)]
     asked.json("POST", "/v1/spaces/orders/rows", (), {"rows": own})
@@ -77,7 +77,7 @@ def kill_during_compaction(world: World) -> int:
     for _ in range(KILLS):
         eventually(lambda: ask(world, WORST, "/v1/state")["id"], "a store that answers")
         pid = int(world.status(WORST)["store"]["pid"])
-        asked, found = door(world, WORST), set[str]()
+        asked, found = store_client(world, WORST), set[str]()
         while not found:
             while len(names(data)) < 9:
                 values = [
@@ -145,7 +145,7 @@ def check(world: World, sites: tuple[str, ...], posted: int) -> None:
 
 def everything(world: World, site: str) -> dict[str, tuple[Any, Any]]:
     """Rows of each kind of question, and how the sites took part, without the reasons."""
-    asked = door(world, site)
+    asked = store_client(world, site)
     of = {"entity": ENTITY}
     sql = "SELECT count(*) AS n, CAST(sum(value) AS BIGINT) AS s FROM history"
     where = f"WHERE metric = 'n' AND entity = '{ENTITY}'"

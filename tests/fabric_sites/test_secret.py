@@ -19,7 +19,7 @@ from fogline.common.errors import FoglineError
 from fogline.common.fabric_secret import FILE, load_secret
 from fogline.demo.world import World
 from fogline.fabric.errors import NodeRefused
-from fogline.fabric.http.store_client import Door
+from fogline.fabric.http.store_client import StoreClient
 from tests.fabric_sites.conftest import SITES
 from tests.fabric_sites.kit import ask, eventually, states
 from tests.fabric_sites.test_fabric import run_fogline
@@ -52,7 +52,7 @@ def all_have_it(world: World) -> None:
 
 def shown_as_node(world: World, site: str, secret: str) -> dict[str, Any]:
     """What a site answers who shows a secret of the fabric."""
-    return Door(world.status(site)["store"]["address"], secret).json("GET", "/v1/state")
+    return StoreClient(world.status(site)["store"]["address"], secret).json("GET", "/v1/state")
 
 
 @contextmanager

@@ -34,11 +34,35 @@ class SetupError(FoglineError):
 
 
 class DataError(FoglineError):
-    """An input file, folder or stream cannot be read at all."""
+    """An input cannot be read at all: a file, a folder, a stream, a request."""
 
 
 class PlanError(FoglineError):
     """A plan cannot be compiled; a query that passed the check never raises it."""
+
+
+class UnauthorizedError(FoglineError):
+    """The token is missing or wrong."""
+
+
+class ForbiddenError(FoglineError):
+    """The caller lacks a right."""
+
+
+class NotFoundError(FoglineError):
+    """Nothing of this name exists."""
+
+
+class ConflictError(FoglineError):
+    """It does not go with what is there."""
+
+
+class TooLargeError(FoglineError):
+    """More than is accepted at once."""
+
+
+class UnavailableError(FoglineError):
+    """It cannot be done now, or nobody answers; later it may work."""
 
 
 def cut_before(column: int) -> int:

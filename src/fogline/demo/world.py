@@ -19,10 +19,10 @@ from typing import Any, Self
 import yaml
 
 from fogline.common.errors import FoglineError, SetupError
+from fogline.common.http.client import HttpClient, Service
 from fogline.common.process.free_ports import free_port
 from fogline.common.process.parent_death import die_with_parent
 from fogline.coordinator.client import CoordinatorClient, find
-from fogline.demo.http import get_json
 
 _POLL_SECONDS = 0.1
 _START_SECONDS = 600.0
@@ -215,7 +215,11 @@ class World:
 
     def status(self, site: str) -> dict[str, Any]:
         """What a site tells about itself; empty while nobody answers."""
-        return get_json(f"{self.address(site)}/status")
+        try:
+            client = HttpClient(self.address(site), Service(f"the site {site}"))
+            return client.json("GET", "/status")
+        except FoglineError:
+            return {}
 
     def wait(self, condition: Callable[[], Any], seconds: float, what: str) -> Any:
         """The first true answer; raises SetupError when none comes in time."""

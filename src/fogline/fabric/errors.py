@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fogline.common.errors import NotFoundError
 from fogline.storage.errors import BadQuery, StoreError
 
 
@@ -17,5 +18,5 @@ class TokenRefused(NodeRefused):
     """A node does not accept the token, and has done nothing."""
 
 
-class NotThere(BadQuery):
+class NotThere(NotFoundError, BadQuery):  # noqa: N818
     """Nothing of this name exists where it was asked for."""

@@ -19,13 +19,13 @@ from typing import Any
 
 from fogline.broker import Tls
 from fogline.common.errors import FoglineError, UsageError
+from fogline.common.http.server import listen_again
 from fogline.common.process.parent import Parent, tell
 from fogline.common.process.priority import step_back
 from fogline.fabric.api.node import Node
 from fogline.fabric.api.rest import make_app
 from fogline.fabric.api.tokens_file import Callers
 from fogline.fabric.http.secrets import Secrets
-from fogline.fabric.http.server import listen_again
 from fogline.fabric.membership.options import FabricOptions
 from fogline.fabric.memory import save_memory
 from fogline.fabric.query.records import Descriptions, descriptions_of

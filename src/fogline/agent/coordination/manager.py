@@ -14,7 +14,7 @@ from fogline.agent.broker.site_broker import SiteBroker
 from fogline.agent.config.site import SiteConfig
 from fogline.agent.coordination.fabric_secret import SiteSecret
 from fogline.agent.coordination.probes import Prober
-from fogline.agent.coordination.store_commands import StoreDoor
+from fogline.agent.coordination.store_commands import StoreCommands
 from fogline.agent.jobs.forwarders import observed_forwarder
 from fogline.agent.jobs.packages import Packages
 from fogline.agent.jobs.site_jobs import SiteJobs
@@ -72,7 +72,7 @@ class Manager:
         found = {name: path for name, path in files.items() if path is not None}
         tls = Tls(**found) if found else None
         url = with_login(str(given.url), given.user, given.password_file)
-        self._door = StoreDoor(site.folder, lambda: site.store_address)
+        self._store_commands = StoreCommands(site.folder, lambda: site.store_address)
         operations: dict[str, Operation] = {
             "install": self._install,
             "remove": self._remove,
@@ -176,12 +176,12 @@ class Manager:
 
     def _report(self, body: dict[str, Any]) -> dict[str, Any]:
         """What is stored here, and what is sent to the queries that run here."""
-        return self._door.report(body) | {"shares": self._site.shares}
+        return self._store_commands.report(body) | {"shares": self._site.shares}
 
     def _copies(self, body: dict[str, Any]) -> dict[str, Any]:
         if "shares" in body:
             self._site.send_shares(read_shares(body["shares"]))
-        return self._door.keep_copies(body)
+        return self._store_commands.keep_copies(body)
 
     def _take_secret(self, body: dict[str, Any]) -> dict[str, Any]:
         """Tells the version that the site has then, and whether its configuration names a file."""

@@ -8,14 +8,15 @@ from typing import Any
 
 from fogline.broker.login import read_password
 from fogline.common.errors import SetupError, UsageError
-from fogline.fabric.http.store_client import Door, Patience, part
+from fogline.common.http.client import Patience, part
+from fogline.fabric.http.store_client import StoreClient
 
 MOST_METRICS = 50_000
 """The largest of them are told; a control message has to end somewhere."""
 _PATIENCE = Patience(connect=2.0, answer=8.0)
 
 
-class StoreDoor:
+class StoreCommands:
     """The agent's way to the store process: over REST, with the site's own token."""
 
     def __init__(self, folder: Path, address: Callable[[], str]) -> None:
@@ -24,7 +25,7 @@ class StoreDoor:
 
     def report(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to the operation `store`."""
-        told = self._door().json("GET", "/v1/state", [("metrics", "true")])
+        told = self._client().json("GET", "/v1/state", [("metrics", "true")])
         sizes = sorted(told.get("metrics", {}).items(), key=lambda item: -item[1])
         told["metrics"] = dict(sizes[:MOST_METRICS])
         return {key: told[key] for key in ("id", "bytes", "metrics", "copies")}
@@ -34,18 +35,18 @@ class StoreDoor:
         wanted = body.get("copies")
         if not isinstance(wanted, dict):
             raise UsageError("copies needs names of sites, each with its metrics or null")
-        door = self._door()
-        held = door.json("GET", "/v1/state").get("copies", {})
+        store = self._client()
+        held = store.json("GET", "/v1/state").get("copies", {})
         for origin, metrics in wanted.items():
             if origin not in held or held[origin]["wanted"] != metrics:
-                door.json("PUT", f"/v1/copies/{part(origin)}", (), {"metrics": metrics})
+                store.json("PUT", f"/v1/copies/{part(origin)}", (), {"metrics": metrics})
         for origin in held:
             if origin not in wanted:
-                door.json("DELETE", f"/v1/copies/{part(origin)}")
-        return {"copies": door.json("GET", "/v1/state").get("copies", {})}
+                store.json("DELETE", f"/v1/copies/{part(origin)}")
+        return {"copies": store.json("GET", "/v1/state").get("copies", {})}
 
-    def _door(self) -> Door:
+    def _client(self) -> StoreClient:
         address = self._address()
         if not address or not self._token_file.exists():
             raise SetupError("the store of this site does not run", "see its status")
-        return Door(address, read_password(self._token_file) or "", _PATIENCE)
+        return StoreClient(address, read_password(self._token_file) or "", _PATIENCE)

@@ -157,9 +157,9 @@ class Site:
     def _start_reporter(self) -> None:
         try:
             self._reporter.start()
-        except OSError as error:
+        except SetupError as error:
             raise SetupError(
-                f"http_port {self.config.http_port} cannot be used: {error.strerror or error}",
+                f"http_port {self.config.http_port} cannot be used: {error.message}",
                 "choose another http_port, or none for a free one",
             ) from error
 

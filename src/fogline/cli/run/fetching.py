@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fogline.common.errors import DataError, SetupError
 from fogline.fabric.errors import NodeAway
-from fogline.fabric.http.store_client import Door
+from fogline.fabric.http.store_client import StoreClient
 from fogline.fabric.query.parameters import parameters
 from fogline.fabric.query.query_types import ANSWERED, AWAY, COPY
 from fogline.fabric.query.records import Descriptions, descriptions_of, write_lines
@@ -37,8 +37,8 @@ class Fetched:
 class Fetcher:
     """Asks one node for all. Use as a context manager: leaving it removes what was fetched."""
 
-    def __init__(self, door: Door, scratch: Path) -> None:
-        self._door = door
+    def __init__(self, store: StoreClient, scratch: Path) -> None:
+        self._store = store
         self._folder = Path(tempfile.mkdtemp(prefix="fogline-history-", dir=scratch))
         self._done: dict[tuple[Question, bool], Fetched] = {}
         self._nodes: dict[str, dict[str, Any]] = {}
@@ -47,7 +47,7 @@ class Fetcher:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._door.close()
+        self._store.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
@@ -77,7 +77,7 @@ class Fetcher:
 
     def _descriptions(self) -> Descriptions:
         """Metadata are the same at every node, so one is asked."""
-        table, _ = self._door.arrow("POST", "/v1/sql", [("scope", "node")], {"sql": _METADATA})
+        table, _ = self._store.arrow("POST", "/v1/sql", [("scope", "node")], {"sql": _METADATA})
         return descriptions_of(table)
 
     def _keep(self, table: pa.Table, file: BinaryIO, known: Descriptions) -> int:
@@ -98,7 +98,7 @@ class Fetcher:
         cursor: str | None = ""
         while cursor is not None:
             more = [("cursor", cursor)] if cursor else []
-            table, told = self._door.arrow("GET", "/v1/range", [*asked, *more])
+            table, told = self._store.arrow("GET", "/v1/range", [*asked, *more])
             self._note(told.get("nodes"))
             yield table
             cursor = _next(told, cursor)
@@ -107,7 +107,7 @@ class Fetcher:
         """Of all that a node did in several answers the worst counts."""
         for node in nodes if isinstance(nodes, list) else ():
             if not isinstance(node, dict) or not isinstance(node.get("node"), str):
-                raise NodeAway(f"{self._door.url} tells of nodes what cannot be understood")
+                raise NodeAway(f"{self._store.url} tells of nodes what cannot be understood")
             known = self._nodes.get(node["node"])
             if known is None or _rank(node) >= _rank(known):
                 self._nodes[node["node"]] = node

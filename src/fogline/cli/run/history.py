@@ -130,7 +130,7 @@ class History:
 
     def _fetch(self, stream: str, stack: ExitStack) -> Fetched:
         if self._fetcher is None:
-            self._fetcher = Fetcher(self._asked.door(), self._settings.scratch)
+            self._fetcher = Fetcher(self._asked.client(), self._settings.scratch)
             stack.enter_context(self._fetcher)
         scans = [scan for scan in self._scans if scan.stream.name == stream]
         described = any(_asks(scan, DESCRIBED.values()) for scan in scans)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlencode
 
 import click
 from rich.markup import escape
 
 from fogline.cli.output.tables import console, table
-from fogline.common.errors import SetupError
+from fogline.common.errors import START_SITE
+from fogline.common.http.client import HttpClient, Parameters, Patience, Service
 from fogline.fabric.membership.local_sites import find_site
 
-_SECONDS = 30.0
+_PATIENCE = Patience(connect=5.0, answer=30.0)
 
 
 def show(site: str | None, as_json: bool) -> None:
@@ -38,18 +37,11 @@ def show(site: str | None, as_json: bool) -> None:
 
 
 def acknowledge(log: str | None, site: str | None, as_json: bool) -> None:
-    query = f"?{urlencode({'log': log})}" if log else ""
-    answer = _ask(site, "POST", f"/damage/acknowledge{query}")
+    answer = _ask(site, "POST", "/damage/acknowledge", [("log", log)] if log else [])
     click.echo(json.dumps(answer) if as_json else f"acknowledged: {answer['acknowledged']}")
 
 
-def _ask(site: str | None, method: str, path: str) -> dict[str, Any]:
+def _ask(site: str | None, method: str, path: str, parameters: Parameters = ()) -> dict[str, Any]:
     found = find_site(site)
-    request = urllib.request.Request(found.http + path, method=method)
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(request, timeout=_SECONDS) as answer:
-            told: dict[str, Any] = json.load(answer)
-            return told
-    except (OSError, ValueError) as error:
-        raise SetupError(f"the site {found.site} does not answer: {error}") from error
+    service = Service(f"the site {found.site}", START_SITE)
+    return HttpClient(found.http, service, patience=_PATIENCE).json(method, path, parameters)

@@ -13,10 +13,11 @@ import click
 
 from fogline.cli.output.values import flat, tell_nodes, tell_rows, tell_values, write_arrow
 from fogline.common.errors import DataError, SetupError, UsageError
+from fogline.common.http.client import Patience, part
 from fogline.fabric.api.tokens_file import add_token as make_token
 from fogline.fabric.api.tokens_file import list_tokens as known_tokens
 from fogline.fabric.api.tokens_file import remove_token as drop_token
-from fogline.fabric.http.store_client import Door, Patience, part
+from fogline.fabric.http.store_client import StoreClient
 from fogline.fabric.membership.local_sites import find_site
 from fogline.fabric.query import times
 from fogline.fabric.query.spaces import MOST_ROWS
@@ -39,10 +40,10 @@ class Asked:
     token_file: Path | None = None
     as_json: bool = False
 
-    def door(self) -> Door:
+    def client(self) -> StoreClient:
         patience = Patience(connect=3.0, answer=120.0)
         if self.url is not None:
-            return Door(self.url, _token(self.token_file), patience)
+            return StoreClient(self.url, _token(self.token_file), patience)
         found = find_site(self.site, ", or give --url")
         if not found.store:
             hint = (
@@ -50,7 +51,7 @@ class Asked:
                 f" {found.http}/status says how it is"
             )
             raise SetupError(f"the store of site {found.site} does not run", hint)
-        return Door(found.store, _token(self.token_file or found.token_file), patience)
+        return StoreClient(found.store, _token(self.token_file or found.token_file), patience)
 
     def parameters(self) -> list[tuple[str, str | int | float]]:
         return [
@@ -63,7 +64,7 @@ class Asked:
 
 
 def latest(asked: Asked) -> None:
-    told = asked.door().json("GET", "/v1/latest", asked.parameters())
+    told = asked.client().json("GET", "/v1/latest", asked.parameters())
     tell_values(told["values"], asked.as_json)
     tell_nodes(told)
 
@@ -80,7 +81,7 @@ def values(
 
 
 def spaces(asked: Asked) -> None:
-    told = asked.door().json("GET", "/v1/spaces", [_scope(asked)])
+    told = asked.client().json("GET", "/v1/spaces", [_scope(asked)])
     found = told["spaces"]
     tell_rows(found if asked.as_json else [flat(one) for one in found], asked.as_json)
     tell_nodes(told)
@@ -111,18 +112,18 @@ def _pages(
     page_rows: int = PAGE,
 ) -> None:
     """Page after page, until there are no more or enough."""
-    door, (name, tell) = asked.door(), shown
+    store, (name, tell) = asked.client(), shown
     told: dict[str, Any] = {}
     cursor, left = None, limit
     tables = []
     while left > 0:
         page = [*wanted, ("limit", min(left, page_rows)), *([("cursor", cursor)] if cursor else [])]
         if arrow is not None:
-            table, told = door.arrow("GET", path, page)
+            table, told = store.arrow("GET", path, page)
             tables.append(table)
             left -= len(table)
         else:
-            told = door.json("GET", path, page)
+            told = store.json("GET", path, page)
             tell(told[name], asked.as_json)
             left -= len(told[name])
         cursor = told.get("next")
@@ -140,18 +141,18 @@ def aggregate(
 ) -> None:
     wanted = [*asked.parameters(), *_between(between), ("bucket", bucket)]
     wanted += [("function", function) for function in functions]
-    told = asked.door().json("GET", "/v1/aggregate", wanted)
+    told = asked.client().json("GET", "/v1/aggregate", wanted)
     tell_rows(told["rows"], asked.as_json)
     tell_nodes(told)
 
 
 def metrics(asked: Asked, prefix: str) -> None:
-    door, cursor = asked.door(), None
+    store, cursor = asked.client(), None
     wanted: list[tuple[str, str | int | float]] = [("prefix", prefix), ("limit", 1000)]
     told: dict[str, Any] = {}
     while True:
         page = [*wanted, *([("cursor", str(cursor))] if cursor else [])]
-        told = door.json("GET", "/v1/metrics", page)
+        told = store.json("GET", "/v1/metrics", page)
         tell_rows([flat(metric) for metric in told["metrics"]], asked.as_json)
         cursor = told.get("next")
         if cursor is None:
@@ -160,7 +161,7 @@ def metrics(asked: Asked, prefix: str) -> None:
 
 
 def nodes(asked: Asked) -> None:
-    told = asked.door().json("GET", "/v1/nodes")
+    told = asked.client().json("GET", "/v1/nodes")
     tell_rows([flat(node) for node in told["nodes"]], asked.as_json)
 
 
@@ -173,7 +174,7 @@ def sql(
         raise UsageError(
             "--metric, --from and --to are for --everywhere", "say it in the statement"
         )
-    told = asked.door().json("POST", "/v1/sql", [*wanted, ("scope", scope)], {"sql": statement})
+    told = asked.client().json("POST", "/v1/sql", [*wanted, ("scope", scope)], {"sql": statement})
     tell_rows(told["rows"], asked.as_json)
     tell_nodes(told)
 
@@ -181,7 +182,7 @@ def sql(
 def put(asked: Asked, metric: str, value: str, entity: str, time: str | None) -> None:
     one = {"metric": metric, "entity": entity or "site", "value": _number(value)}
     one |= {"time": time} if time else {}
-    told = asked.door().json("POST", "/v1/values", (), {"values": [one]})
+    told = asked.client().json("POST", "/v1/values", (), {"values": [one]})
     click.echo(json.dumps(told) if asked.as_json else "stored")
 
 

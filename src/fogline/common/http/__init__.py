@@ -1,1 +1,1 @@
-"""HTTP for all parts: the server, and which hosts it answers."""
+"""HTTP for coordinator, store and agent: server, client, tokens, bodies, parameters, replies."""

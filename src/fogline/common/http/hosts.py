@@ -14,9 +14,8 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 from fogline.common.errors import UsageError
@@ -28,9 +27,6 @@ _EVERYWHERE = {"0.0.0.0", "::"}
 """No address that is asked for: who listens there is reached at each address of the machine."""
 _READ_ONLY = ("GET", "HEAD", "OPTIONS")
 _HINT = "use an address of this server, or name it under hosts: in its configuration"
-
-Scope = MutableMapping[str, Any]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,34 +87,6 @@ class Hosts:
             return address.is_loopback or address == _address(arrived)
         except ValueError:
             return False
-
-
-class OnlyOwnHosts:
-    """The same check before an ASGI application."""
-
-    def __init__(self, app: Any, hosts: Hosts) -> None:
-        self._app, self._hosts = app, hosts
-
-    async def __call__(self, scope: Scope, receive: Any, send: Send) -> None:
-        refusal = self._refusal(scope) if scope["type"] == "http" else None
-        if refusal is None:
-            await self._app(scope, receive, send)
-            return
-        body = refusal.body.encode()
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            (b"connection", b"close"),  # nobody reads the body of the request
-        ]
-        start = {"type": "http.response.start", "status": refusal.status, "headers": headers}
-        await send(start)
-        await send({"type": "http.response.body", "body": body})
-
-    def _refusal(self, scope: Scope) -> Refusal | None:
-        hosts = [value for name, value in scope["headers"] if name == b"host"]
-        origins = [value for name, value in scope["headers"] if name == b"origin"]
-        arrived = str((scope.get("server") or ("",))[0])
-        return self._hosts.refusal(scope["method"], scope["path"], hosts, origins, arrived)
 
 
 def _checked(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A REST interface on a socket of its own, in a thread.
+"""The HTTP server of coordinator, store and agent: an application on a socket, in a thread.
 
 It answers only requests that are meant for it, see `hosts`.
 """
@@ -10,13 +10,17 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import uvicorn
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fogline.common.errors import SetupError
-from fogline.common.http.hosts import Hosts, OnlyOwnHosts, Refusal
+from fogline.common.http.hosts import Hosts, Refusal
+from fogline.common.state_files import StateDamaged, read_state, set_aside, write_state
 
 STOP_SECONDS = 5
 _TICK_SECONDS = 1.0
@@ -44,6 +48,28 @@ class _Quiet(uvicorn.Server):
                 self._loop.call_soon_threadsafe(self._ending.set)
 
 
+class _OnlyOwnHosts:
+    """Asks `Hosts` before the application sees a request."""
+
+    def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
+        self._app, self._hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._refusal(scope) if scope["type"] == "http" else None
+        if refusal is None:
+            await self._app(scope, receive, send)
+            return
+        headers = {"Connection": "close"}  # nobody reads the body of the request
+        reply = Response(refusal.body, refusal.status, headers, "application/json")
+        await reply(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> Refusal | None:
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        origins = [value for name, value in scope["headers"] if name == b"origin"]
+        arrived = str((scope.get("server") or ("",))[0])
+        return self._hosts.refusal(scope["method"], scope["path"], hosts, origins, arrived)
+
+
 class _Protocol(H11Protocol):
     """What is no HTTP at all, with no Host, with two, or with huge headers, is refused like
     everything else: with a line of JSON."""
@@ -68,7 +94,7 @@ class Server:
 
     def start(self, app: Any) -> None:
         config = uvicorn.Config(
-            OnlyOwnHosts(app, self._hosts),
+            _OnlyOwnHosts(app, self._hosts),
             loop="asyncio",
             http=_Protocol,
             ws="none",
@@ -90,6 +116,28 @@ class Server:
             self._server.end()
             self._thread.join(STOP_SECONDS + 5)
         self._socket.close()
+
+
+def listen_again(host: str, port: int, memory: Path, hosts: Iterable[str] = ()) -> Server:
+    """On this port; for 0 on the one of the last time if it is free, else on any free one."""
+    if port:
+        return Server(host, port, hosts)
+    server = _listen_as_before(host, memory, hosts) or Server(host, 0, hosts)
+    with contextlib.suppress(OSError):
+        write_state(memory, f"{server.port}\n")
+    return server
+
+
+def _listen_as_before(host: str, memory: Path, hosts: Iterable[str]) -> Server | None:
+    try:
+        port = int(read_state(memory))
+        return Server(host, port, hosts) if 0 < port < 1 << 16 else None
+    except (ValueError, StateDamaged):
+        with contextlib.suppress(OSError):
+            set_aside(memory)
+        return None
+    except (OSError, SetupError):
+        return None
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import Request
 from fastapi.concurrency import run_in_threadpool
 
+from fogline.common.http.replies import Json
 from fogline.coordinator.api.bodies import read_object
-from fogline.coordinator.api.replies import Json
 from fogline.coordinator.api.service import Service
 from fogline.coordinator.replication.service import ReplicaService
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import FastAPI
-from starlette.types import ASGIApp, Receive, Scope, Send
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.responses import Response
 
 import fogline
-from fogline.coordinator.api.replies import add_error_handlers, error_reply
+from fogline.common.errors import DataError
+from fogline.common.http.auth import NeedsToken
+from fogline.common.http.bodies import BodyReader
+from fogline.common.http.replies import ErrorReplies
 from fogline.coordinator.api.routes import ROUTES, Address
 from fogline.coordinator.api.service import Service
 from fogline.coordinator.api.tokens import Tokens
-from fogline.coordinator.errors import RefusedError
 
 OPEN = ("/health", "/docs", "/openapi.json")
 ABOUT = "What is wanted of the nodes, and how they are. All but /health and this page need a token."
+
+ERRORS = ErrorReplies("coordinator", otherwise=400, fields={"problems": []})
 
 
 def make_app(service: Service, tokens: Tokens) -> FastAPI:
@@ -27,12 +32,13 @@ def make_app(service: Service, tokens: Tokens) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
     )
-    app.state.service = service
+    app.state.service, app.state.bodies = service, BodyReader()
     for address in ROUTES:
         _add(app, address)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
-    add_error_handlers(app)
-    app.add_middleware(NeedsToken, tokens=tokens)
+    for kind, handler in (ERRORS.handlers() | {RequestValidationError: _invalid}).items():
+        app.add_exception_handler(kind, handler)
+    app.add_middleware(NeedsToken, find_caller=tokens.admit, open_paths=OPEN, errors=ERRORS)
     return app
 
 
@@ -83,18 +89,8 @@ def _extra(address: Address) -> dict[str, Any]:
     return extra
 
 
-class NeedsToken:
-    """Refuses what comes without a token before anything else looks at it."""
-
-    def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
-        self._app = app
-        self._tokens = tokens
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in OPEN:
-            headers = dict(scope["headers"])
-            if not self._tokens.admit(headers.get(b"authorization", b"")):
-                refused = RefusedError("a token is needed", "Authorization: Bearer and the token")
-                await error_reply(refused)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+def _invalid(_request: Request, error: Exception) -> Response:
+    """FastAPI's own check of parameters."""
+    assert isinstance(error, RequestValidationError)
+    wrong = "; ".join(f"{item['loc'][-1]}: {item['msg']}" for item in error.errors())
+    return ERRORS.reply(DataError(wrong))

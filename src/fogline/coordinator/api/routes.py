@@ -12,11 +12,11 @@ from fastapi.concurrency import run_in_threadpool
 
 from fogline.common.errors import DataError
 from fogline.common.fabric_secret import ACCEPT_SECONDS, LONGEST_ACCEPT_SECONDS
+from fogline.common.http.docs_page import page_of
+from fogline.common.http.replies import Html, Json
 from fogline.coordinator.api.bodies import read_object, read_pipeline
 from fogline.coordinator.api.job_schema import CHANGE, JOB
-from fogline.coordinator.api.page import page_of
 from fogline.coordinator.api.replica_routes import delete_replica, get_replicas, put_replica
-from fogline.coordinator.api.replies import Html, Json
 from fogline.coordinator.api.service import Service
 from fogline.coordinator.pipelines.changes import scalars
 

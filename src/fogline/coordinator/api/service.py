@@ -12,8 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from fogline.common.errors import DataError, FoglineError
-from fogline.coordinator.errors import ConflictError, NotThereError, UnavailableError
+from fogline.common.errors import (
+    ConflictError,
+    DataError,
+    FoglineError,
+    NotFoundError,
+    UnavailableError,
+)
 from fogline.coordinator.pipelines.changes import (
     apply_actions,
     merged,
@@ -411,7 +416,7 @@ def _told(name: str, revision: int, difference: Diff, notes: tuple[str, ...]) ->
 
 def _there(found: T | None, what: str) -> T:
     if found is None:
-        raise NotThereError(f"there is no {what}")
+        raise NotFoundError(f"there is no {what}")
     return found
 
 

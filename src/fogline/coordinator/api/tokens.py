@@ -1,33 +1,25 @@
-"""Tokens: read from a file or made on the first start, compared in constant time, never shown."""
+"""The coordinator's tokens: lines of a file, or one token made on the first start."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import secrets
 from pathlib import Path
 
 from fogline.common.errors import DataError, UsageError
-from fogline.common.private_files import write_private
-
-SHORTEST = 16
+from fogline.common.http.auth import SHORTEST, ensure_token, find_holder, hash_token
 
 
 class Tokens:
     """The tokens that are accepted; it holds only their hashes."""
 
     def __init__(self, tokens: list[str]) -> None:
-        self._hashes = [_hash(token.encode()) for token in tokens]
+        self._known = [(hash_token(token), True) for token in tokens]
 
     def __repr__(self) -> str:
-        return f"Tokens({len(self._hashes)})"
+        return f"Tokens({len(self._known)})"
 
-    def admit(self, authorization: bytes) -> bool:
-        """Whether a header's value holds one; every token is compared, whatever the others say."""
-        scheme, _, token = authorization.partition(b" ")
-        given = _hash(token.strip())
-        right = [hmac.compare_digest(given, known) for known in self._hashes]
-        return scheme.lower() == b"bearer" and any(right)
+    def admit(self, authorization: bytes) -> bool | None:
+        """True for a header's value that holds one."""
+        return find_holder(authorization, self._known)
 
 
 def load_tokens(file: Path) -> Tokens:
@@ -44,11 +36,5 @@ def load_tokens(file: Path) -> Tokens:
 
 def own_tokens(folder: Path) -> Tokens:
     """The token in the coordinator's folder; made when there is none, for its owner's eyes only."""
-    file = folder / "token"
-    if not file.exists():
-        write_private(file, secrets.token_urlsafe(32) + "\n")
-    return load_tokens(file)
-
-
-def _hash(token: bytes) -> bytes:
-    return hashlib.sha256(token).digest()
+    ensure_token(folder / "token")
+    return load_tokens(folder / "token")

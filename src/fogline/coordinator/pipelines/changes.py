@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from fogline.common.errors import DataError
-from fogline.coordinator.errors import NotThereError
+from fogline.common.errors import DataError, NotFoundError
 from fogline.coordinator.pipelines.ports import START, STOP, UNINSTALL, UPDATE, Action
 from fogline.deploy.resolve.binaries import step_parameters
 from fogline.model.jobs import Job, Pipeline, Scalar, Steps
@@ -38,13 +37,13 @@ def merged(old: Pipeline | None, new: Pipeline) -> Pipeline:
 def apply_actions(
     pipelines: Mapping[str, Pipeline], actions: Iterable[Action]
 ) -> dict[str, Pipeline]:
-    """The pipelines that are different afterwards. Raises NotThereError for a job nobody has."""
+    """The pipelines that are different afterwards. Raises NotFoundError for a job nobody has."""
     changed: dict[str, Pipeline] = {}
     for action in actions:
         now = {**pipelines, **changed}
         home = next((p for p in now.values() if p.job(action.job) is not None), None)
         if home is None:
-            raise NotThereError(f"there is no job {action.job!r} to {action.kind}")
+            raise NotFoundError(f"there is no job {action.job!r} to {action.kind}")
         changed[home.name] = _acted(home, action)
     return {name: new for name, new in changed.items() if new != pipelines.get(name)}
 

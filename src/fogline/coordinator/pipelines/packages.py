@@ -19,9 +19,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol
 
-from fogline.common.errors import DataError
+from fogline.common.errors import DataError, NotFoundError, TooLargeError
 from fogline.common.unused_files import KEEP_SECONDS, remove_unused
-from fogline.coordinator.errors import NotThereError, StoreError, TooLargeError
+from fogline.coordinator.errors import RepositoryError
 from fogline.coordinator.pipelines.code_check import Verdict, check
 from fogline.coordinator.repository.store import Alias, Store
 from fogline.model.jobs import Scalar
@@ -96,7 +96,7 @@ class Packages:
                 finally:
                     Path(file.name).unlink(missing_ok=True)
         except OSError as error:
-            raise StoreError(f"the package cannot be stored: {error.strerror}") from error
+            raise RepositoryError(f"the package cannot be stored: {error.strerror}") from error
 
     def add(self, name: str, content: bytes) -> Alias:
         with self.incoming() as incoming:
@@ -104,9 +104,9 @@ class Packages:
             return incoming.keep(name)
 
     def path(self, sha256: str) -> Path:
-        """The file, with its content verified. Raises NotThereError or StoreError."""
+        """The file, with its content verified. Raises NotFoundError or RepositoryError."""
         if not _SHA.fullmatch(sha256):
-            raise NotThereError("no such package", "a package is known by its SHA-256")
+            raise NotFoundError("no such package", "a package is known by its SHA-256")
         path = self._folder / sha256
         try:
             found = path.stat()
@@ -115,9 +115,9 @@ class Packages:
                 self._verify(path, sha256)
                 self._verified.add(key)
         except FileNotFoundError as error:
-            raise NotThereError(f"no package {sha256}") from error
+            raise NotFoundError(f"no package {sha256}") from error
         except OSError as error:
-            raise StoreError(f"package {sha256} cannot be read: {error.strerror}") from error
+            raise RepositoryError(f"package {sha256} cannot be read: {error.strerror}") from error
         return path
 
     def remove_unused(self, used: Collection[str]) -> list[str]:
@@ -194,14 +194,14 @@ class Packages:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != sha256:
-            raise StoreError(f"package {sha256} is damaged on disk", "send it again")
+            raise RepositoryError(f"package {sha256} is damaged on disk", "send it again")
 
 
 class Pinned:
     """Names that stand for files of these hashes, whatever else is known under them."""
 
     def __init__(self, packages: Packages, hashes: Mapping[str, str]) -> None:
-        """Raises NotThereError where a file has not been handed in."""
+        """Raises NotFoundError where a file has not been handed in."""
         self.code = {
             name: Alias(name, sha256, file_name(name), packages.path(sha256).stat().st_size, 0.0)
             for name, sha256 in hashes.items()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fogline.adapt.replication.stability import NodeHistory, instability, stability
-from fogline.coordinator.errors import NotThereError
+from fogline.common.errors import NotFoundError
 from fogline.coordinator.nodes.node_history import FAIL, FORGOTTEN, RESTART, Change, Known, Watch
 from fogline.coordinator.repository import history_table
 from fogline.coordinator.repository.store import Store
@@ -29,7 +29,7 @@ class Histories:
         self._unwritten: list[Change] = []
 
     def look(self, views: Mapping[str, NodeView], connected: bool, now: float) -> None:
-        """Raises StoreError when it cannot be written down."""
+        """Raises RepositoryError when it cannot be written down."""
         with self._lock:
             self._unwritten += self._watch.look(views, connected, now)
             if not self._unwritten:
@@ -69,7 +69,7 @@ class Histories:
             events = history_table.read_events(connection, name, MOST_SHOWN)
         known: Known | None = self._watch.known.get(name)
         if history is None or known is None:
-            raise NotThereError(f"nothing is known of a node {name!r}")
+            raise NotFoundError(f"nothing is known of a node {name!r}")
         return {
             "name": name,
             "first": history.start,

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fogline.coordinator.errors import NotThereError
+from fogline.common.errors import NotFoundError
 from fogline.coordinator.nodes.replicas import AUTOMATIC, MANUAL, REFUSED, Decision, refused
 from fogline.coordinator.nodes.store_reports import Metrics
 from fogline.coordinator.repository import replicas_table
@@ -52,7 +52,7 @@ class Decisions:
         with self._lock:
             found = tuple(item for item in self._all if item.pair == (origin, holder))
             if not found:
-                raise NotThereError(f"no copy of {origin!r} is wanted at {holder!r}")
+                raise NotFoundError(f"no copy of {origin!r} is wanted at {holder!r}")
             mark = Decision(origin, holder, REFUSED, since=at)
             decided = any(item.reason in AUTOMATIC for item in found)
             self._change([mark] if decided else [], [i for i in found if i.reason != REFUSED])

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fogline.common.errors import START_SITE, DataError
-from fogline.coordinator.errors import ConflictError, NotThereError
+from fogline.common.errors import START_SITE, ConflictError, DataError, NotFoundError
 from fogline.coordinator.nodes.replicas import MANUAL, REFUSED, Decision, wanted
 from fogline.coordinator.nodes.store_reports import Metrics, read_metrics
 from fogline.coordinator.reconcile.planner import Nodes
@@ -77,7 +76,7 @@ class ReplicaService:
         for name in (origin, holder):
             if name not in views:
                 hint = f"fogline sites lists them; {START_SITE}"
-                raise NotThereError(f"there is no node {name!r}", hint)
+                raise NotFoundError(f"there is no node {name!r}", hint)
             if views[name].node.kind != SITE:
                 raise ConflictError(f"{name!r} is a gateway: it stores no values")
         if origin == holder:

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Table
 
 from fogline.common.errors import DataError
-from fogline.coordinator.errors import StoreError
+from fogline.coordinator.errors import RepositoryError
 from fogline.model.jobs import WHOLE, Job, Place
 
 _DEFAULTS: dict[str, Any] = {
@@ -37,7 +37,7 @@ def unpacked(body: bytes) -> str:
     try:
         return zlib.decompress(body).decode("utf-8", "surrogatepass")
     except (zlib.error, UnicodeDecodeError) as error:
-        raise StoreError(f"a text in the store is damaged: {error}") from error
+        raise RepositoryError(f"a text in the store is damaged: {error}") from error
 
 
 Row = tuple[str | float | None, ...]
@@ -104,7 +104,7 @@ def job_of(row: Mapping[str, Any], texts: Mapping[str, str]) -> Job:
             told["work"]["query"] = texts[row["text"]]
         return Job.from_json({**told, "name": row["name"]})
     except (ValueError, KeyError, TypeError, DataError) as error:
-        raise StoreError(f"job {row['name']!r} in the store is damaged: {error}") from error
+        raise RepositoryError(f"job {row['name']!r} in the store is damaged: {error}") from error
 
 
 _COMPACT = json.JSONEncoder(separators=(",", ":")).encode

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, delete, or_, select
 
 from fogline.common.errors import DataError
-from fogline.coordinator.errors import StoreError
+from fogline.coordinator.errors import RepositoryError
 from fogline.coordinator.nodes.replicas import Decision
 from fogline.coordinator.nodes.store_reports import read_metrics
 from fogline.coordinator.repository import schema
@@ -33,7 +33,7 @@ def read(connection: Connection) -> tuple[Decision, ...]:
             for row in rows
         )
     except (ValueError, DataError) as error:
-        raise StoreError(f"a wanted copy in the store is damaged: {error}") from error
+        raise RepositoryError(f"a wanted copy in the store is damaged: {error}") from error
 
 
 def put(connection: Connection, decisions: Iterable[Decision]) -> None:

@@ -19,7 +19,7 @@ from sqlalchemy import (
     select,
 )
 
-from fogline.coordinator.errors import StoreError
+from fogline.coordinator.errors import RepositoryError
 
 VERSION = 1
 
@@ -132,7 +132,7 @@ def prepare(connection: Connection) -> None:
         return
     found = connection.execute(select(meta.c.value).where(meta.c.key == "schema")).scalar()
     if found != VERSION:
-        raise StoreError(
+        raise RepositoryError(
             f"the store has schema version {found}, this Fogline knows version {VERSION}",
             "use the Fogline that wrote it, or another folder",
         )

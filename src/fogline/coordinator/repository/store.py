@@ -1,7 +1,7 @@
 """What is wanted, on disk: pipelines and their jobs, packages' names, nodes, events.
 
 SQLite in the coordinator's folder, or PostgreSQL by URL. Every change is one transaction, and on
-disk when the method returns. Every failure of the database is a `StoreError`.
+disk when the method returns. Every failure of the database is a `RepositoryError`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from fogline.common.errors import DataError
 from fogline.common.sealed_files import closed, open_seal, remedy, seal
-from fogline.coordinator.errors import StoreError
+from fogline.coordinator.errors import RepositoryError
 from fogline.coordinator.repository import history_table, replicas_table, schema
 from fogline.coordinator.repository.job_rows import compact
 from fogline.coordinator.repository.pipelines_table import (
@@ -195,7 +195,7 @@ class Store:
         try:
             return {row.name: (Node.from_json(json.loads(row.body)), row.at) for row in rows}
         except (ValueError, DataError) as error:
-            raise StoreError(f"a node in the store is damaged: {error}") from error
+            raise RepositoryError(f"a node in the store is damaged: {error}") from error
 
     def log(self, entries: Iterable[Entry]) -> None:
         """Adds to the event log and drops what is older than its last entries."""
@@ -240,8 +240,8 @@ class Store:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").close()
 
 
-def _damaged(file: Path, reason: str) -> StoreError:
-    return StoreError(f"{file} is damaged: {reason}", remedy(file))
+def _damaged(file: Path, reason: str) -> RepositoryError:
+    return RepositoryError(f"{file} is damaged: {reason}", remedy(file))
 
 
 def _engine(url: str) -> Engine:
@@ -250,7 +250,7 @@ def _engine(url: str) -> Engine:
             address = "postgresql+psycopg://" + url.split("://", 1)[1]
             return create_engine(address, pool_pre_ping=True)
         if not url.startswith(_SQLITE):
-            raise StoreError(
+            raise RepositoryError(
                 "the store is no database that is known", "sqlite:/// or postgresql://"
             )
         engine = create_engine(url, connect_args={"timeout": 10, "check_same_thread": False})
@@ -273,4 +273,4 @@ def _told() -> Iterator[None]:
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()
         text = f"the store cannot be used: {reason[0] if reason else 'no reason told'}"
-        raise StoreError(text, "is the database there, and is its disk full?") from error
+        raise RepositoryError(text, "is the database there, and is its disk full?") from error

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.responses import Response
 
+from fogline.common.http.parameters import Parameter, between, one_of
 from fogline.fabric.api.node import Node
 from fogline.fabric.api.rights import Caller
 from fogline.fabric.query import times
@@ -20,19 +21,6 @@ MOST_ROWS = 1_000_000
 _NOT_THE_QUESTION = ("cursor", "limit", "stale")
 """What may differ from page to page."""
 _LONGEST_STALE = 1e9
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One of an address; `read` makes its value from a text, or raises `BadQuery`."""
-
-    name: str
-    about: str
-    read: Callable[[str], Any] = str
-    default: Any = None
-    many: bool = False
-    required: bool = False
-    type: str = "string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,53 +61,8 @@ class Address:
     """The media types that a body may have."""
 
 
-def read_parameters(known: Sequence[Parameter], given: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """Their values, defaults included. Raises `BadQuery` for what is unknown, double or wrong."""
-    by_name = {parameter.name: parameter for parameter in known}
-    found: dict[str, Any] = {}
-    for name, text in given:
-        parameter = by_name.get(name)
-        if parameter is None:
-            hint = f"there is {', '.join(by_name)}" if by_name else "there is none here"
-            raise BadQuery(f"no such parameter: {name!r:.80}", hint)
-        if parameter.many:
-            found.setdefault(name, []).append(parameter.read(text))
-        elif name in found:
-            raise BadQuery(f"{name} is given twice")
-        else:
-            found[name] = parameter.read(text)
-    for parameter in known:
-        if parameter.required and parameter.name not in found:
-            raise BadQuery(f"{parameter.name} is missing", parameter.about)
-        found.setdefault(parameter.name, parameter.default)
-    return found
-
-
 def question_of(path: str, given: Iterable[tuple[str, str]]) -> object:
     return path, sorted(pair for pair in given if pair[0] not in _NOT_THE_QUESTION)
-
-
-def between(name: str, lowest: int, highest: int) -> Callable[[str], int]:
-    """A whole number with bounds."""
-
-    def read(text: str) -> int:
-        digits = text.removeprefix("-")
-        if len(digits) > 20 or not (digits.isascii() and digits.isdigit()):
-            raise BadQuery(f"{name} is a whole number, not {text!r:.80}")
-        if not lowest <= int(text) <= highest:
-            raise BadQuery(f"{name} is between {lowest} and {highest}, not {text}")
-        return int(text)
-
-    return read
-
-
-def one_of(name: str, *allowed: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in allowed:
-            raise BadQuery(f"{name} is {' or '.join(allowed)}, not {text!r:.80}")
-        return text
-
-    return read
 
 
 def seconds(text: str) -> float:

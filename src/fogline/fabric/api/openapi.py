@@ -1,14 +1,14 @@
-"""The REST interface described, for machines and for people, from its list of addresses."""
+"""The REST interface described, for machines, from its list of addresses."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 import fogline
-from fogline.fabric.api.address import Address, Parameter
+from fogline.common.http.parameters import Parameter
+from fogline.fabric.api.address import Address
 
 TITLE = "Fogline store"
 ABOUT = "What this site and all others have stored. Everything but this page needs a token."
@@ -41,18 +41,6 @@ def openapi(addresses: Sequence[Address]) -> dict[str, Any]:
         },
         "security": [{"token": []}],
     }
-
-
-def page(addresses: Sequence[Address]) -> str:
-    """One HTML text that needs nothing from anywhere else."""
-    rows = "\n".join(
-        f"<dt><code>{a.method} {escape(a.path)}</code></dt><dd>{escape(a.summary)}{_more(a)}</dd>"
-        for a in addresses
-    )
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{TITLE}</title>'
-        f"<h1>{TITLE} {fogline.__version__}</h1><p>{ABOUT}</p><dl>{rows}</dl></html>\n"
-    )
 
 
 def _operation(address: Address) -> dict[str, Any]:
@@ -91,10 +79,3 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 def _errors() -> dict[str, Any]:
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     return {str(code): {"description": text, "content": content} for code, text in _ERRORS.items()}
-
-
-def _more(address: Address) -> str:
-    names = ", ".join(f"<code>{p.name}</code>" for p in address.parameters)
-    return (f"; parameters: {names}" if names else "") + (
-        f"; needs <code>{escape(address.right)}</code>" if address.right else ""
-    )

@@ -9,25 +9,20 @@ from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
 
-from fogline.common.errors import FoglineError
+from fogline.common.errors import FoglineError, ForbiddenError
+from fogline.common.http.auth import NeedsToken, caller_of
+from fogline.common.http.bodies import BodyReader, media_type
+from fogline.common.http.docs_page import page_of
+from fogline.common.http.parameters import read_parameters
+from fogline.common.http.replies import Html, Json
 from fogline.fabric.api import openapi, routes_metrics, routes_nodes, routes_spaces, routes_values
-from fogline.fabric.api.address import ALL, EACH, HERE, Address, Ask, question_of, read_parameters
+from fogline.fabric.api.address import ALL, EACH, HERE, Address, Ask, question_of
 from fogline.fabric.api.node import Node
-from fogline.fabric.api.tokens_file import Callers
+from fogline.fabric.api.replies import ERRORS
 from fogline.fabric.http.arrow import ARROW_TYPE
-from fogline.fabric.http.bodies import LARGEST, LARGEST_JSON, Intake
-from fogline.fabric.http.replies import (
-    HANDLERS,
-    MayNotError,
-    NeedsTokenError,
-    error_reply,
-    json_reply,
-    unexpected_error,
-)
 from fogline.storage.errors import BadQuery, QueryLimit
 
 ROUTES = (
@@ -41,21 +36,24 @@ AT_ONCE = 16
 """Questions of each kind that are worked on at the same time; others wait."""
 SQL_AT_ONCE = {HERE: 4, EACH: 2, ALL: 2}
 """Statements in SQL, one of which runs while the others wait; more are refused."""
-_CALLER = "fogline.caller"
+LARGEST, LARGEST_JSON = 64 << 20, 16 << 20
+"""Of a body. JSON takes many times its size in memory."""
 SQL = "read:sql"
 
 
 def make_app(node: Node) -> Starlette:
     rooms = Rooms()
-    intake = Intake()
+    bodies = BodyReader()
     return Starlette(
         routes=[
             Route("/openapi.json", _describe),
             Route("/docs", _show),
-            *(Route(a.path, _endpoint(a, node, rooms, intake), methods=[a.method]) for a in ROUTES),
+            *(Route(a.path, _endpoint(a, node, rooms, bodies), methods=[a.method]) for a in ROUTES),
         ],
-        middleware=[Middleware(NeedsToken, callers=node.callers)],
-        exception_handlers=HANDLERS,
+        middleware=[
+            Middleware(NeedsToken, find_caller=node.callers.who, open_paths=OPEN, errors=ERRORS)
+        ],
+        exception_handlers=ERRORS.handlers(),
     )
 
 
@@ -82,35 +80,16 @@ class Rooms:
         return await run_sync(address.handler, node, ask, limiter=limiter)
 
 
-class NeedsToken:
-    """Refuses what comes without a token before anything else looks at it."""
-
-    def __init__(self, app: ASGIApp, callers: Callers) -> None:
-        self._app = app
-        self._callers = callers
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in OPEN:
-            caller = self._callers.who(dict(scope["headers"]).get(b"authorization", b""))
-            if caller is None:
-                text = "a token is needed"
-                refused = NeedsTokenError(text, "Authorization: Bearer and the token")
-                await error_reply(refused)(scope, receive, send)
-                return
-            scope[_CALLER] = caller
-        await self._app(scope, receive, send)
-
-
 def _endpoint(
-    address: Address, node: Node, rooms: Rooms, intake: Intake
+    address: Address, node: Node, rooms: Rooms, bodies: BodyReader
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        caller = request.scope[_CALLER]
+        caller = caller_of(request)
         right = address.right.format(**request.path_params)
         if right and not caller.may(right):
-            raise MayNotError(f"the token lacks the right {right:.100}", "fogline tokens add")
+            raise ForbiddenError(f"the token lacks the right {right:.100}", "fogline tokens add")
         given = request.query_params.multi_items()
-        kind, body = await _body(address, request, intake)
+        kind, body = await _body(address, request, bodies)
         ask = Ask(
             values=read_parameters(address.parameters, given),
             path=request.path_params,
@@ -125,26 +104,26 @@ def _endpoint(
         except FoglineError:
             raise
         except Exception as error:
-            return unexpected_error(request, error)
+            return ERRORS.reply_unexpected(request, error)
 
     return answer
 
 
-async def _body(address: Address, request: Request, intake: Intake) -> tuple[str, bytes]:
+async def _body(address: Address, request: Request, bodies: BodyReader) -> tuple[str, bytes]:
     if not address.body:
         return "", b""
-    told = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if told == ARROW_TYPE and told not in address.body:
+    given = media_type(request)
+    if given == ARROW_TYPE and given not in address.body:
         raise BadQuery("no Arrow here", f"send {address.body[0]}")
-    kind = told if told == ARROW_TYPE else address.body[0]
-    return kind, await intake.read(request, LARGEST if kind == ARROW_TYPE else LARGEST_JSON)
+    kind = given if given == ARROW_TYPE else address.body[0]
+    largest = LARGEST if kind == ARROW_TYPE else LARGEST_JSON
+    hint = "send it in parts; Arrow may be larger than JSON"
+    return kind, await bodies.read(request, largest, hint)
 
 
 def _describe(_request: Request) -> Response:
-    return json_reply(openapi.openapi(ROUTES))
+    return Json(openapi.openapi(ROUTES))
 
 
 def _show(_request: Request) -> Response:
-    return HTMLResponse(
-        openapi.page(ROUTES), headers={"Content-Security-Policy": "default-src 'none'"}
-    )
+    return Html(page_of(openapi.openapi(ROUTES)))

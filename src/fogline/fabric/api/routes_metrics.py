@@ -9,24 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from starlette.responses import Response
 
-from fogline.fabric.api.address import (
-    ALL,
-    CURSOR,
-    ENTITY,
-    KEYS,
-    OF,
-    SCOPE,
-    Address,
-    Ask,
-    Parameter,
-    between,
-    limit,
-)
+from fogline.common.http.bodies import json_object
+from fogline.common.http.parameters import Parameter, between
+from fogline.common.http.replies import Json
+from fogline.fabric.api.address import ALL, CURSOR, ENTITY, KEYS, OF, SCOPE, Address, Ask, limit
 from fogline.fabric.api.node import Node
+from fogline.fabric.api.replies import arrow_reply
 from fogline.fabric.api.routes_values import JSON_TYPE, one_node, with_node
 from fogline.fabric.errors import NotThere
-from fogline.fabric.http.bodies import json_object
-from fogline.fabric.http.replies import arrow_reply, json_reply
 from fogline.fabric.query.metadata_fields import DESCRIPTION, described, told
 from fogline.fabric.query.paging import no_cursor, seal, unseal
 from fogline.storage.catalog.metadata import Metadata
@@ -54,7 +44,7 @@ def get_metrics(node: Node, ask: Ask) -> Response:
         extra["next"] = seal(last, ask.question)
     if ask.arrow:
         return arrow_reply(table, extra)
-    return json_reply({"metrics": _described(node, table, names), **extra})
+    return Json({"metrics": _described(node, table, names), **extra})
 
 
 def get_metadata(node: Node, ask: Ask) -> Response:
@@ -64,12 +54,12 @@ def get_metadata(node: Node, ask: Ask) -> Response:
     found = _known(node, ask)
     if found is None:
         raise NotThere(f"nothing is known about {ask.path['metric']!r:.80}")
-    return json_reply(told(found))
+    return Json(told(found))
 
 
 def put_metadata(node: Node, ask: Ask) -> Response:
     description = described(json_object(ask.body, frozenset(DESCRIPTION)))
-    return json_reply(told(node.store.metadata.put(ask.path["metric"], description, _entity(ask))))
+    return Json(told(node.store.metadata.put(ask.path["metric"], description, _entity(ask))))
 
 
 def delete_metadata(node: Node, ask: Ask) -> Response:
@@ -78,7 +68,7 @@ def delete_metadata(node: Node, ask: Ask) -> Response:
     if found is None or found.entity != entity:
         raise NotThere(f"nothing is known about {metric!r:.80}")
     node.store.metadata.remove(metric, entity)
-    return json_reply({"removed": True})
+    return Json({"removed": True})
 
 
 def _known(node: Node, ask: Ask) -> Metadata | None:
@@ -94,7 +84,7 @@ def _changes(node: Node, ask: Ask) -> Response:
     if ask.keys is not None:
         hidden = node.store.metadata.signed.hidden_anywhere(ask.keys)
         found = [i for i in found if i.metric not in hidden and signer(i.entity) is None]
-    return json_reply({"metadata": [told(item) for item in found], "next": last})
+    return Json({"metadata": [told(item) for item in found], "next": last})
 
 
 def _entity(ask: Ask) -> str:

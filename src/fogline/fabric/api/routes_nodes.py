@@ -7,24 +7,25 @@ from typing import Any
 
 from starlette.responses import Response
 
-from fogline.fabric.api.address import Address, Ask, Parameter, one_of
+from fogline.common.http.bodies import json_object
+from fogline.common.http.parameters import Parameter, one_of
+from fogline.common.http.replies import Json
+from fogline.fabric.api.address import Address, Ask
 from fogline.fabric.api.node import Node
 from fogline.fabric.api.routes_values import JSON_TYPE, name_list
 from fogline.fabric.errors import NotThere
-from fogline.fabric.http.bodies import json_object
-from fogline.fabric.http.replies import json_reply
 from fogline.storage.errors import BadQuery
 from fogline.storage.names import parse_all
 
 
 def get_nodes(node: Node, ask: Ask) -> Response:
     hidden = _hidden(node, ask)
-    return json_reply({"nodes": [_visible(item, hidden) for item in node.fabric.nodes()]})
+    return Json({"nodes": [_visible(item, hidden) for item in node.fabric.nodes()]})
 
 
 def get_state(node: Node, ask: Ask) -> Response:
     told = node.fabric.state(ask.values["metrics"] == "true")
-    return json_reply(_visible(told, _hidden(node, ask)))
+    return Json(_visible(told, _hidden(node, ask)))
 
 
 def _hidden(node: Node, ask: Ask) -> frozenset[str]:
@@ -67,7 +68,7 @@ def put_copy(node: Node, ask: Ask) -> Response:
     if origin == node.site:
         raise BadQuery("no node keeps a copy of itself")
     node.fabric.keep_copy(origin, metrics)
-    return json_reply({"origin": origin, "metrics": metrics})
+    return Json({"origin": origin, "metrics": metrics})
 
 
 def delete_copy(node: Node, ask: Ask) -> Response:
@@ -75,7 +76,7 @@ def delete_copy(node: Node, ask: Ask) -> Response:
     if origin not in node.fabric.copies():
         raise NotThere(f"there is no copy of {origin!r:.80} here")
     node.fabric.drop_copy(origin)
-    return json_reply({"deleted": origin})
+    return Json({"deleted": origin})
 
 
 _METRICS = Parameter(

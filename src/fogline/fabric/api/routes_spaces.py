@@ -8,24 +8,15 @@ from typing import Any
 
 from starlette.responses import Response
 
-from fogline.fabric.api.address import (
-    ALL,
-    CURSOR,
-    FROM,
-    ORDER,
-    SCOPE,
-    TO,
-    Address,
-    Ask,
-    Parameter,
-    limit,
-    one_of,
-)
+from fogline.common.errors import ConflictError
+from fogline.common.http.bodies import json_object
+from fogline.common.http.parameters import Parameter, one_of
+from fogline.common.http.replies import Json
+from fogline.fabric.api.address import ALL, CURSOR, FROM, ORDER, SCOPE, TO, Address, Ask, limit
 from fogline.fabric.api.node import Node
+from fogline.fabric.api.replies import arrow_reply, list_reply
 from fogline.fabric.api.routes_values import JSON_TYPE, told_nodes
 from fogline.fabric.errors import NotThere
-from fogline.fabric.http.bodies import json_object
-from fogline.fabric.http.replies import ConflictError, arrow_reply, json_reply, list_reply
 from fogline.fabric.query import times
 from fogline.fabric.query.json_tables import rows_json
 from fogline.fabric.query.paging import no_cursor, seal, unseal, whole
@@ -48,7 +39,7 @@ def get_spaces(node: Node, ask: Ask) -> Response:
         extra = told_nodes(whole.nodes)
     else:
         told, extra = [(info, {}) for info in node.spaces.spaces() if _may(ask, info)], {}
-    return json_reply({"spaces": [info.as_json() | at for info, at in told], **extra})
+    return Json({"spaces": [info.as_json() | at for info, at in told], **extra})
 
 
 def put_space(node: Node, ask: Ask) -> Response:
@@ -70,14 +61,14 @@ def put_space(node: Node, ask: Ask) -> Response:
         raise ConflictError(f"the space {space.name} has other columns", "delete it first")
     node.keys.set(space.name, key)
     node.store.spaces.create(space)
-    return json_reply(SpaceInfo(space, key).as_json(), 201 if known is None else 200)
+    return Json(SpaceInfo(space, key).as_json(), 201 if known is None else 200)
 
 
 def delete_space(node: Node, ask: Ask) -> Response:
     name = node.spaces.info(ask.path["space"]).space.name
     node.store.spaces.drop(name)
     node.keys.forget(name)
-    return json_reply({"deleted": name})
+    return Json({"deleted": name})
 
 
 def post_rows(node: Node, ask: Ask) -> Response:
@@ -87,7 +78,7 @@ def post_rows(node: Node, ask: Ask) -> Response:
     if not isinstance(rows, list) or len(rows) > _MOST_AT_ONCE:
         raise BadValue(f'the body has a list "rows", of at most {_MOST_AT_ONCE}')
     node.store.spaces.put(info.space.name, [_row(item, info.key, now) for item in rows])
-    return json_reply({"stored": len(rows)})
+    return Json({"stored": len(rows)})
 
 
 def get_rows(node: Node, ask: Ask) -> Response:
@@ -113,7 +104,7 @@ def delete_rows(node: Node, ask: Ask) -> Response:
     info = node.spaces.info(ask.path["space"])
     key = row_key(info, ask.values["key"])
     gone = node.store.spaces.delete(info.space.name, key, *_stretch(ask))
-    return json_reply({"deleted": gone})
+    return Json({"deleted": gone})
 
 
 def _may(ask: Ask, info: SpaceInfo) -> bool:

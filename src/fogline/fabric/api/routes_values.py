@@ -11,6 +11,9 @@ import numpy as np
 import pyarrow as pa
 from starlette.responses import Response
 
+from fogline.common.http.bodies import json_object
+from fogline.common.http.parameters import Parameter, between, one_of
+from fogline.common.http.replies import Json
 from fogline.fabric.api.address import (
     ALL,
     CURSOR,
@@ -30,17 +33,13 @@ from fogline.fabric.api.address import (
     TO,
     Address,
     Ask,
-    Parameter,
-    between,
     limit,
-    one_of,
 )
 from fogline.fabric.api.node import Node
+from fogline.fabric.api.replies import arrow_reply, list_reply
 from fogline.fabric.api.values_body import from_arrow_body, from_json_body
 from fogline.fabric.errors import NotThere
 from fogline.fabric.http.arrow import ARROW_TYPE
-from fogline.fabric.http.bodies import json_object
-from fogline.fabric.http.replies import arrow_reply, json_reply, list_reply
 from fogline.fabric.query import times
 from fogline.fabric.query.json_tables import rows_json, values_json
 from fogline.fabric.query.metadata_fields import told as told_metadata
@@ -121,7 +120,7 @@ def post_values(node: Node, ask: Ask) -> Response:
     if len(table):
         node.store.ingest(table)
         node.store.flush()
-    return json_reply({"stored": len(table)})
+    return Json({"stored": len(table)})
 
 
 def post_sql(node: Node, ask: Ask) -> Response:

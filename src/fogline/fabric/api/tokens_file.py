@@ -6,13 +6,10 @@ Only hashes of tokens are kept. Whoever changes the files is heard at the next r
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import hmac
 import json
 import logging
 import os
 import re
-import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fogline.common.errors import DataError, SetupError, UsageError
+from fogline.common.http.auth import SHORTEST, ensure_token, find_holder, hash_token, new_token
 from fogline.common.private_files import write_private
 from fogline.common.state_files import StateDamaged, read_state, sealed
 from fogline.fabric.api.rights import NODE, OWNER, Caller, parse_rights
@@ -27,7 +25,6 @@ from fogline.fabric.http.secrets import Secrets, as_secrets
 
 TOKENS, OWN, LOCK = "tokens.json", "token", "tokens.lock"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
-_SHORTEST = 16
 _say = logging.getLogger(__name__)
 
 
@@ -48,12 +45,12 @@ def add_token(folder: Path, name: str, rights: Iterable[str]) -> str:
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r:.80} is no name for a token", "letters, digits and . _ @ -")
     wanted = tuple(sorted(parse_rights(rights)))
-    token = secrets.token_urlsafe(32)
+    token = new_token()
     with _locked(folder):
         known = _load(folder)
         if name in known:
             raise UsageError(f"there is a token {name} already", "remove it first")
-        _save(folder, {**known, name: Token(name, _hash(token).hex(), wanted)})
+        _save(folder, {**known, name: Token(name, hash_token(token).hex(), wanted)})
     return token
 
 
@@ -74,14 +71,13 @@ def remove_token(folder: Path, name: str) -> None:
 def own_token(folder: Path) -> str:
     """The token with all rights; made when there is none, for its owner's eyes only."""
     file = folder / OWN
-    if not file.exists():
-        write_private(file, secrets.token_urlsafe(32) + "\n")
+    ensure_token(file)
     try:
         token = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"the token in {file} cannot be read: {type(error).__name__}") from error
-    if len(token) < _SHORTEST:
-        raise DataError(f"{file} must hold a token of {_SHORTEST} characters or more")
+    if len(token) < SHORTEST:
+        raise DataError(f"{file} must hold a token of {SHORTEST} characters or more")
     return token
 
 
@@ -101,13 +97,9 @@ class Callers:
 
     def who(self, authorization: bytes) -> Caller | None:
         """The caller whose token a header's value holds; every one is compared, always."""
-        scheme, _, token = authorization.partition(b" ")
-        given = hashlib.sha256(token.strip()).digest()
         self._refresh()
-        nodes = [(_hash(secret), NODE) for secret in self._secrets.accepted()]
-        known = [*nodes, *self._known]
-        found = [who for token, who in known if hmac.compare_digest(given, token)]
-        return found[0] if found and scheme.lower() == b"bearer" else None
+        nodes = [(hash_token(secret), NODE) for secret in self._secrets.accepted()]
+        return find_holder(authorization, [*nodes, *self._known])
 
     def _refresh(self) -> None:
         now = _stamp(self._folder / TOKENS), _stamp(self._folder / OWN)
@@ -117,7 +109,7 @@ class Callers:
 
     def _own(self) -> list[tuple[bytes, Caller]]:
         try:
-            return [(_hash(own_token(self._folder)), OWNER)]
+            return [(hash_token(own_token(self._folder)), OWNER)]
         except (DataError, SetupError) as error:
             _say.error("%s", error)
             return []
@@ -138,10 +130,6 @@ def _stamp(file: Path) -> object:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def _hash(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
 
 
 def _load(folder: Path) -> dict[str, Token]:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fogline.common.http.bodies import json_object
 from fogline.fabric.http.arrow import from_arrow
-from fogline.fabric.http.bodies import json_object
 from fogline.fabric.query.times import moment
 from fogline.storage.errors import BadQuery, BadValue
 from fogline.storage.ingest.mapping import split

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 
 from fogline.common.errors import UsageError
+from fogline.common.http.client import Patience
 from fogline.fabric.errors import NodeAway
 from fogline.fabric.http.secrets import Secrets, as_secrets
-from fogline.fabric.http.store_client import Patience
 from fogline.fabric.membership.node_client import NodeClient
 from fogline.fabric.membership.options import FabricOptions
 

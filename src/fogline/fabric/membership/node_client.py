@@ -11,10 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 from fogline.common.errors import FoglineError
+from fogline.common.http.client import Patience, part
 from fogline.fabric.api.address import question_of
 from fogline.fabric.errors import NodeAway, NodeRefused, TokenRefused
 from fogline.fabric.http.secrets import Secrets, as_secrets
-from fogline.fabric.http.store_client import Door, Patience, part
+from fogline.fabric.http.store_client import StoreClient
 from fogline.fabric.query import tables
 from fogline.fabric.query.merge import in_order, without_doubles
 from fogline.fabric.query.metadata_fields import from_told
@@ -51,14 +52,14 @@ class NodeClient:
         self, address: str, token: str | Secrets, node: str = "", patience: Patience | None = None
     ) -> None:
         self._secrets = as_secrets(token)
-        self._door = Door(address, self._secrets, patience or Patience())
+        self._store = StoreClient(address, self._secrets, patience)
         self._node = node
         self._of = ""
         self._keys: Keys = None
 
     @property
     def address(self) -> str:
-        return self._door.url
+        return self._store.url
 
     def copy_of(self, origin: str) -> NodeClient:
         """The same node's copy of another's values; it shares the connections."""
@@ -73,7 +74,7 @@ class NodeClient:
         return other
 
     def close(self) -> None:
-        self._door.close()
+        self._store.close()
 
     def latest(self, names: Names) -> pa.Table:
         if len(_split(names)) == 1:
@@ -118,7 +119,7 @@ class NodeClient:
 
     def spaces(self) -> list[SpaceInfo]:
         with self._translated():
-            told = self._door.json("GET", "/v1/spaces", [("scope", "node")]).get("spaces")
+            told = self._store.json("GET", "/v1/spaces", [("scope", "node")]).get("spaces")
         if not isinstance(told, list):
             raise NodeAway(f"{self.address} does not tell its spaces")
         return [self._space(item) for item in told]
@@ -134,7 +135,7 @@ class NodeClient:
             texts = question_of(path, [(key, str(value)) for key, value in asked])
             page.append(("cursor", seal([question.start, question.end, *question.after], texts)))
         with self._translated():
-            table, told = self._door.arrow("GET", path, [*asked, *page])
+            table, told = self._store.arrow("GET", path, [*asked, *page])
         info = self._space(told.get("space"))
         try:
             found = checked(table, info)
@@ -154,7 +155,7 @@ class NodeClient:
     def state(self) -> dict[str, Any]:
         """What `GET /v1/state` tells; not checked further."""
         with self._translated():
-            return self._door.json("GET", "/v1/state")
+            return self._store.json("GET", "/v1/state")
 
     def changes(
         self,
@@ -170,7 +171,7 @@ class NodeClient:
         more = [*patterns, *_share(share), *([("whole", "true")] if whole else [])]
         with self._translated():
             parameters: Asked = [*of, ("after", after), ("limit", limit), *more]
-            table, told = self._door.arrow("GET", "/v1/changes", parameters)
+            table, told = self._store.arrow("GET", "/v1/changes", parameters)
         last, end, store = told.get("last"), told.get("end"), told.get("store")
         if type(last) is not int or not after <= last <= MAX_SEQ or type(end) is not bool:
             raise NodeAway(f"{self.address} does not tell where its changes end")
@@ -186,7 +187,7 @@ class NodeClient:
     def metadata_changes(self, since: int) -> tuple[list[Metadata], int]:
         """What changed in its metadata after `since`, and the `since` for the next call."""
         with self._translated():
-            told = self._door.json("GET", "/v1/metadata/changes", [("since", since)])
+            told = self._store.json("GET", "/v1/metadata/changes", [("since", since)])
         following = told.get("next")
         if type(following) is not int or following < since:
             raise NodeAway(f"{self.address} does not tell its metadata")
@@ -224,7 +225,7 @@ class NodeClient:
         body: Mapping[str, Any] | None = None,
     ) -> tuple[pa.Table, dict[str, Any]]:
         with self._translated():
-            return self._door.arrow(method, path, [*self._scope, *parameters], body)
+            return self._store.arrow(method, path, [*self._scope, *parameters], body)
 
     @property
     def _scope(self) -> Asked:

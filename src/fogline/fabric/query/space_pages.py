@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fogline.fabric.http.replies import ConflictError
+from fogline.common.errors import ConflictError
 from fogline.fabric.query import tables
 from fogline.storage.catalog.spaces import Row, Space
 from fogline.storage.errors import BadValue

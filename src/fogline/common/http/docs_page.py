@@ -33,8 +33,12 @@ def _sections(openapi: Mapping[str, Any]) -> Iterator[str]:
         for method, operation in methods.items():
             yield (
                 f"<section><h2><b>{escape(method.upper())}</b> <code>{escape(path)}</code></h2>"
-                f"<p>{escape(operation.get('summary', ''))}</p>{_details(operation)}</section>"
+                f"<p>{escape(_about(operation))}</p>{_details(operation)}</section>"
             )
+
+
+def _about(operation: Mapping[str, Any]) -> str:
+    return " ".join(filter(None, (operation.get(key) for key in ("summary", "description"))))
 
 
 def _details(operation: Mapping[str, Any]) -> str:
