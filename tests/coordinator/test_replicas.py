@@ -441,7 +441,7 @@ def test_rest_and_the_commands(
         with pytest.raises(NotFoundError):
             client.put_replica("a", "nobody")
         with pytest.raises(DataError):
-            client._json("PUT", "/replicas/a/b", {"metrics": [7]})
+            client.json("PUT", "/replicas/a/b", body={"metrics": [7]})
         assert client.put_replica("a", "b", ["cpu_%"])["metrics"] == ["cpu_%"]
         assert client.delete_replica("a", "b")["removed"]
         monkeypatch.setenv("FOGLINE_COORDINATOR", server.address)
