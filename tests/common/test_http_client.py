@@ -101,6 +101,13 @@ def test_the_token_is_shown_and_nothing_where_there_is_none(echo: str) -> None:
     assert HttpClient(echo, SITE).ask("GET", "/")["token"] == ""
 
 
+@pytest.mark.parametrize("token", ["secret\nX: y", "secret\x00", "sécret", "secret\r"])
+def test_a_token_that_no_header_can_hold_is_not_told(echo: str, token: str) -> None:
+    with pytest.raises(UsageError, match="cannot be sent") as refused:
+        HttpClient(echo, SITE, token).ask("GET", "/")
+    assert "cret" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "connections"),
     [("GET", "/", 2), ("POST", "/ask", 2), ("POST", "/do", 2), ("PATCH", "/", 2)],

@@ -147,8 +147,7 @@ class HttpClient:
         headers = {"Accept": accept, **({"Content-Type": media_type} if media_type else {})}
         refused: FoglineError | None = None
         for token in self._tokens():
-            shown = {"Authorization": f"Bearer {token}"} if token else {}
-            status, found = self._send(method, target, body, headers | shown)
+            status, found = self._send(method, target, body, headers | self._login(token))
             if status // 100 == 2:
                 self._accepted = token
                 return found
@@ -172,6 +171,13 @@ class HttpClient:
         if isinstance(self._token, str):
             return [self._token]
         return sorted(self._token() or ("",), key=lambda token: token != self._accepted)
+
+    def _login(self, token: str) -> dict[str, str]:
+        """Raises `UsageError`, whose text holds nothing of the token."""
+        if not (token.isascii() and token.isprintable()):
+            hint = "it is one line of letters, digits and signs"
+            raise UsageError(f"the token for {self._service.name} cannot be sent", hint)
+        return {"Authorization": f"Bearer {token}"} if token else {}
 
     def _send(
         self, method: str, target: str, body: Body, headers: dict[str, str]
