@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fogline.common.errors import DataError
 from fogline.fabric.api.routes_values import with_node
 from fogline.fabric.api.values_body import from_arrow_body, from_json_body
 from fogline.fabric.http.arrow import from_arrow, to_arrow
@@ -202,7 +203,7 @@ WRONG: list[dict[str, Any]] = [
     ],
 )  # fmt: skip
 def test_json_that_is_no_values(body: bytes) -> None:
-    with pytest.raises((BadValue, BadQuery)):
+    with pytest.raises((BadValue, BadQuery, DataError)):
         from_json_body(body, now=START)
 
 
