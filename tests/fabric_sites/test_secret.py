@@ -100,7 +100,7 @@ def test_a_rotation_while_all_are_asked_has_no_gap(world: World) -> None:
     before = secret_at(world.folder / "coordinator")
     with asked_all_the_time(world) as wrong:
         for _ in range(3):
-            assert "the secret was made at" in run_fogline(world, "fabric", "rotate-secret")
+            assert "the secret was created at" in run_fogline(world, "fabric", "rotate-secret")
             all_have_it(world)
         all_answer(world)
     assert wrong == []

@@ -1,1 +1,1 @@
-"""What each command of the command line does, one a file."""
+"""The command line: one file per group of commands."""

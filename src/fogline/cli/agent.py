@@ -1,4 +1,4 @@
-"""`fogline agent`: one site in the foreground until it is told to stop."""
+"""`fogline agent`: one site in the foreground until it is stopped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fogline.agent.supervisor.site import Site
 
 
 def run_agent(path: Path) -> None:
-    """Runs until SIGTERM or Ctrl-C; then ends everything in order."""
+    """Runs until SIGTERM or Ctrl-C; then stops everything in order."""
     site = Site(read_config(path))
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -33,7 +33,7 @@ def check_file(path: Path, as_json: bool, settings: Settings) -> None:
 
 
 def _notes(query: QueryFile) -> list[str]:
-    """What is right and has no effect yet."""
+    """What is valid and has no effect yet."""
     wanted = {insight.name: insight.options.scheduler for insight in query.insights}
     names = {insight: SCHEDULER_NAMES[name.lower()] for insight, name in wanted.items() if name}
     return [

@@ -1,6 +1,6 @@
-"""`fogline demo`: simulated devices feed a worked example, over MQTT.
+"""`fogline demo`: simulated devices feed a demo over MQTT.
 
-That is the queries of one site, or (traffic) a pipeline over several.
+A demo is the queries of one site, or (traffic) a pipeline over several.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def run_traffic(
     for variant in variants:
         measured, early = run_variant(variant, _lasting(seconds), rate, as_json)
         if not measured.complete:
-            click.echo("not everything that was sent has come through", err=True)
+            click.echo("not all records that were sent have arrived", err=True)
         told = result.compared(measured, cache)
         if not early:
             result.keep(measured, cache)
@@ -65,7 +65,7 @@ def run_traffic(
 
 
 def _lasting(seconds: float | None) -> float | None:
-    """How long it goes on: as asked, on a terminal until Ctrl-C."""
+    """How long it runs: as requested; by default on a terminal until Ctrl-C."""
     return _UNATTENDED_SECONDS if seconds is None and not sys.stdout.isatty() else seconds
 
 

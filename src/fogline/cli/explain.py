@@ -1,4 +1,4 @@
-"""`fogline explain`: what becomes of a query, step by step."""
+"""`fogline explain`: the plan of a query, step by step."""
 
 from __future__ import annotations
 

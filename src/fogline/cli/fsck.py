@@ -1,4 +1,4 @@
-"""`fogline fsck`: what is wrong with the files of a site, and what to do."""
+"""`fogline fsck`: checks the files of a site and prints what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def check_files(folder: Path, as_json: bool) -> int:
     owner = owner_of(folder)
     running = is_running(folder, owner)
     if running:
-        note = "what is being written now may look damaged: stop it for a sure answer"
+        note = "files that are being written may look damaged: stop it for a reliable result"
         click.echo(f"fogline: the {owner.name} in {folder} is running; {note}", err=True)
     found = 0
     for finding in check_folder(folder, owner):

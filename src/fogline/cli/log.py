@@ -1,4 +1,4 @@
-"""Commands for the logs of a site: what is damaged in them."""
+"""Commands for damage in the logs of a site."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import click
 
 from fogline.cli.options import Examples, as_json
 
-_of = click.option("--site", metavar="NAME", help="A site of this machine, if several run.")
+_of = click.option("--site", metavar="NAME", help="The site on this machine, if there are several.")
 
 
 @click.group()
 def log() -> None:
-    """The logs of a site of this machine: what is damaged in them.
+    """Show and acknowledge damage in the logs of a site on this machine.
 
     \b
     Example:
@@ -23,7 +23,7 @@ def log() -> None:
 @_of
 @as_json
 def damage(site: str | None, as_json: bool) -> None:
-    """Show what is damaged and not acknowledged yet: where, and how many records it cost."""
+    """Show damage that is not acknowledged yet: where it is, and how many records are lost."""
     from fogline.cli.site import log
 
     log.show(site, as_json)
@@ -34,7 +34,7 @@ def damage(site: str | None, as_json: bool) -> None:
 @_of
 @as_json
 def acknowledge(name: str | None, site: str | None, as_json: bool) -> None:
-    """Say that you know of the damage, in one log or in all: the site counts as healthy again."""
+    """Acknowledge damage in one log or in all; the site then counts as healthy again."""
     from fogline.cli.site import log
 
     log.acknowledge(name, site, as_json)

@@ -1,6 +1,6 @@
-"""The command `fogline`: reads arguments, calls the part that does the work, tells the outcome.
+"""The command `fogline`: parses arguments, calls the code of the command, reports the outcome.
 
-Exit codes: 0 fine, 1 it failed, 2 it was called wrong. Errors are told on standard error.
+Exit codes: 0 success, 1 failure, 2 wrong usage. Errors go to standard error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fogline.common.errors import FoglineError, ProblemsError, UsageError
 
 
 class Commands(click.Group):
-    """A group that loads what is heavy only when it is asked for."""
+    """A group that imports expensive commands only when they are used."""
 
     lazy: ClassVar[dict[str, str]] = {"simulate": "fogline.cli.simulate"}
 
@@ -42,7 +42,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="fogline")
 def cli() -> None:
-    """Declare IoT stream analytics once, run it anywhere between the edge and the cloud.
+    """Declare IoT stream analytics once, run it anywhere between edge and cloud.
 
     \b
     Example:
@@ -60,7 +60,7 @@ query_file = click.argument(
 @query_file
 @as_json
 def check(file: Path, as_json: bool) -> None:
-    """Parse and type-check a query file; nothing is run."""
+    """Parse and type-check a query file without running it."""
     from fogline.cli.check import check_file
 
     check_file(file, as_json, settings.load())
@@ -83,7 +83,7 @@ def explain(file: Path, as_json: bool, spark: bool) -> None:
     "--input",
     "source",
     metavar="FILE|-",
-    help="Replay this file (or stdin) instead of every stream's own source.",
+    help="Replay this file (or standard input) in place of every stream's source.",
 )
 @click.option(
     "--format",
@@ -99,13 +99,15 @@ def explain(file: Path, as_json: bool, spark: bool) -> None:
     help="Replay at X times real time, or as fast as possible.",
 )
 @click.option(
-    "--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after so many seconds."
+    "--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this many seconds."
 )
-@click.option("--batch", is_flag=True, help="One batch over the whole input instead of a stream.")
+@click.option(
+    "--batch", is_flag=True, help="Process the whole input as one batch, not as a stream."
+)
 @click.option(
     "--rejects",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Bad and late records of a run are kept in a folder of their own in here "
+    help="Folder for bad and late records, with one folder per run "
     "[default: FILE.rejects beside the query].",
 )
 @click.option(
@@ -113,17 +115,17 @@ def explain(file: Path, as_json: bool, spark: bool) -> None:
     type=click.IntRange(0, 65535),
     default=0,
     metavar="P",
-    help="Port of the embedded broker [default: a free one, which is told].",
+    help="Port of the embedded broker [default: a free port, which is printed].",
 )
 @click.option(
     "--from",
     "since",
     metavar="T",
-    help="Run over what was kept since then, as a batch: 2026-01-02T03:04:05Z, or -1h.",
+    help="Run over stored data since this time, as a batch: 2026-01-02T03:04:05Z, or -1h.",
 )
-@click.option("--to", "until", metavar="T", help="Up to then [default: now].")
+@click.option("--to", "until", metavar="T", help="End of the time range for --from [default: now].")
 @click.option(
-    "--site", metavar="NAME", help="--from: the site on this machine, where there are several."
+    "--site", metavar="NAME", help="--from: the site on this machine, if there are several."
 )
 @click.option("--url", help="--from: the store of a site elsewhere, http://host:port.")
 @click.option(
@@ -132,16 +134,18 @@ def explain(file: Path, as_json: bool, spark: bool) -> None:
     metavar="FILE",
     help="--from: a file with the token for --url.",
 )
-@click.option("--require-all", is_flag=True, help="--from: fail when a node of the fabric is away.")
+@click.option(
+    "--require-all", is_flag=True, help="--from: fail if a node of the fabric is unreachable."
+)
 @click.option("--max-bytes", type=click.IntRange(min=1), hidden=True)
 @as_json
 def run(file: Path, as_json: bool, **options: Any) -> None:
     """Run a query file on one embedded site and show its insights.
 
-    Without --input a broker, ingest and Spark are started for it: point devices at the address that
-    is told. With --input a file is replayed in place of every stream, and windows close at its end.
-    With --from the insights of a stretch of the past are computed: from the storage fabric, the
-    logs of the site on this machine, and files.
+    Without --input it starts a broker, ingest and Spark, and prints the address for devices. With
+    --input it replays a file in place of every stream; windows close at the end of the file. With
+    --from it computes the insights of a time range in the past, from the storage fabric, the logs
+    of the site on this machine, and files.
     """
     from fogline.cli.run.options import Options
     from fogline.cli.run.replay import run_file
@@ -155,7 +159,7 @@ def run(file: Path, as_json: bool, **options: Any) -> None:
     required=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The site's configuration, YAML: see docs/site.md.",
+    help="Configuration of the site, YAML: see docs/site.md.",
 )
 def agent(config: Path) -> None:
     """Run one site: broker, ingest, Spark jobs and publishing, until SIGTERM or Ctrl-C."""
@@ -168,11 +172,11 @@ def agent(config: Path) -> None:
 @click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
 @as_json
 def fsck(folder: Path, as_json: bool) -> None:
-    """Check the files of a site, a gateway or a coordinator that is stopped.
+    """Check the files of a stopped site, gateway or coordinator.
 
-    FOLDER is its folder, for a site beside its configuration, under its name. Every checksum is
-    compared; nothing is changed. For each problem: the file, what is wrong, what is lost and what
-    to do. Exit code 0: no problem, 1: problems, 2: not such a folder.
+    FOLDER is its data folder; that of a site is beside its configuration and has its name. All
+    checksums are compared, nothing is changed. For each problem it prints the file, what is wrong,
+    what is lost and what to do. Exit code 0: no problem, 1: problems, 2: not such a folder.
     """
     from fogline.cli.fsck import check_files
 
@@ -184,14 +188,14 @@ def fsck(folder: Path, as_json: bool) -> None:
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
-    help="Stop after so many seconds [default: 90, on a terminal until Ctrl-C].",
+    help="Stop after this many seconds [default: 90; on a terminal until Ctrl-C].",
 )
 @click.option(
     "--rate",
     default=1000,
     show_default=True,
     type=click.IntRange(min=1),
-    help="Simulated records a second, all devices together.",
+    help="Simulated records per second, all devices together.",
 )
 @click.option("--cloud", is_flag=True, help="traffic: all jobs at the cloud site, not at the edge.")
 @click.option("--compare", is_flag=True, help="traffic: the fog variant, then the cloud variant.")
@@ -199,10 +203,10 @@ def fsck(folder: Path, as_json: bool) -> None:
 def demo(
     name: str, seconds: float | None, rate: int, cloud: bool, compare: bool, as_json: bool
 ) -> None:
-    """A worked example over simulated devices, with its insights as they come.
+    """Run a demo over simulated devices, and show its insights live.
 
-    traffic is about four sites and their coordinator, all on this machine, and counts what each of
-    its 17 jobs does; its last line is JSON.
+    traffic runs four sites and a coordinator on this machine, and counts the records of each of its
+    17 jobs; its last line is JSON.
     """
     from fogline.cli.demo import TRAFFIC, run_demo, run_traffic
 
@@ -219,7 +223,7 @@ for command in (*COMMANDS, *LOG_COMMANDS, *STORE_COMMANDS):
 
 
 def main() -> None:
-    """The entry point: everything that goes wrong becomes one line and an exit code."""
+    """The entry point: every error becomes one line and an exit code."""
     logging.getLogger().addHandler(logging.NullHandler())  # what libraries log is raised as well
     try:
         code = cli.main(standalone_mode=False)

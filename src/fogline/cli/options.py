@@ -1,4 +1,4 @@
-"""What all commands of the command line have in common."""
+"""Options and help shared by all commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 
 class Examples(click.Command):
-    """A command whose help ends with an example, printed as it stands."""
+    """A command whose help ends with an example, printed verbatim."""
 
     def __init__(self, *args: Any, example: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

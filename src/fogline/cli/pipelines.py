@@ -11,20 +11,28 @@ from fogline.common.fabric_secret import ACCEPT_SECONDS, LONGEST_ACCEPT_SECONDS
 
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)
 _pipeline_file = click.argument("file", type=_file, metavar="FILE(.ins|.yaml|.json)")
-_name = click.option("--name", help="Name of the pipeline [default: that of the file].")
+_name = click.option("--name", help="Name of the pipeline [default: the name of the file].")
 
 
 @click.command(cls=Examples, example="fogline coordinator --config coordinator.yaml")
-@click.option("--config", type=_file, metavar="FILE", help="YAML; without it all defaults.")
+@click.option(
+    "--config", type=_file, metavar="FILE", help="Configuration, YAML [default: all defaults]."
+)
 def coordinator(config: Path | None) -> None:
-    """Run the coordinator: REST, the control broker, and the loop that makes wishes come true."""
+    """Run the coordinator: REST, the control broker, and the loop that reconciles the state."""
     from fogline.coordinator.run import run_coordinator
 
     run_coordinator(config)
 
 
 @click.command(cls=Examples, example="fogline gateway --config gateway.yaml")
-@click.option("--config", required=True, type=_file, metavar="FILE", help="YAML: docs/gateway.md.")
+@click.option(
+    "--config",
+    required=True,
+    type=_file,
+    metavar="FILE",
+    help="Configuration, YAML: see docs/gateway.md.",
+)
 def gateway(config: Path) -> None:
     """Run a gateway near devices: light operators, a buffer on disk, no Spark."""
     from fogline.gateway.run import run_gateway
@@ -40,14 +48,14 @@ def gateway(config: Path) -> None:
     type=click.FloatRange(min=0),
     default=0,
     metavar="SECONDS",
-    help="Wait until all jobs run, at most so long [default: do not wait].",
+    help="Wait at most this long until all jobs run [default: do not wait].",
 )
 @as_json
 def deploy(file: Path, name: str | None, wait: float, as_json: bool) -> None:
-    """Make a pipeline so: a query over sites, a composition, or a deployment plan.
+    """Deploy a pipeline: a query over sites, a composition, or a deployment plan.
 
-    A pipeline that is there already is changed, and only what differs is touched. Code and queries
-    that the file names are sent along.
+    If the pipeline exists, only what differs is changed. Code and query files that FILE names are
+    uploaded too.
     """
     from fogline.cli.coordinator import pipelines
 
@@ -59,7 +67,7 @@ def deploy(file: Path, name: str | None, wait: float, as_json: bool) -> None:
 @_name
 @as_json
 def diff(file: Path, name: str | None, as_json: bool) -> None:
-    """Show what deploying a file would change; nothing is done."""
+    """Show what deploying a file would change, without changing anything."""
     from fogline.cli.coordinator import pipelines
 
     pipelines.diff(file, name, as_json)
@@ -79,7 +87,7 @@ def status(name: str | None, as_json: bool) -> None:
 @click.argument("name", required=False)
 @as_json
 def jobs(name: str | None, as_json: bool) -> None:
-    """Show jobs as their sites tell them."""
+    """Show jobs with the status that their sites report."""
     from fogline.cli.coordinator import pipelines
 
     pipelines.jobs(name, as_json)
@@ -89,7 +97,7 @@ def jobs(name: str | None, as_json: bool) -> None:
 @click.option("--forget", metavar="NAME", help="Forget a node that will not come back.")
 @as_json
 def sites(forget: str | None, as_json: bool) -> None:
-    """Show sites and gateways, how they are, and the links between them."""
+    """Show sites and gateways, their health, and the links between them."""
     from fogline.cli.coordinator import pipelines
 
     if forget is not None:
@@ -102,7 +110,7 @@ def sites(forget: str | None, as_json: bool) -> None:
 @as_json
 @click.pass_context
 def replicas(context: click.Context, as_json: bool) -> None:
-    """Show which sites keep copies of others' stored values, why, and how far behind they are."""
+    """Show which sites keep copies of other sites' values, why, and how far behind they are."""
     from fogline.cli.coordinator import replicas
 
     if context.invoked_subcommand is None:
@@ -112,10 +120,10 @@ def replicas(context: click.Context, as_json: bool) -> None:
 @replicas.command(cls=Examples, example="fogline replicas add north cloud --metric cpu_%")
 @click.argument("origin")
 @click.argument("holder")
-@click.option("--metric", multiple=True, help="Only this one; a % at its end makes a prefix of it.")
+@click.option("--metric", multiple=True, help="Only this metric; a % at its end makes it a prefix.")
 @as_json
 def add(origin: str, holder: str, metric: tuple[str, ...], as_json: bool) -> None:
-    """Have HOLDER keep a copy of the values that arise at ORIGIN, old ones included."""
+    """Let HOLDER keep a copy of the values of ORIGIN, old ones included."""
     from fogline.cli.coordinator import replicas
 
     replicas.add(origin, holder, metric, as_json)
@@ -126,7 +134,7 @@ def add(origin: str, holder: str, metric: tuple[str, ...], as_json: bool) -> Non
 @click.argument("holder")
 @as_json
 def remove(origin: str, holder: str, as_json: bool) -> None:
-    """End a copy; it is not decided on again until it is added."""
+    """Remove a copy; it is not made again until you add it."""
     from fogline.cli.coordinator import replicas
 
     replicas.remove(origin, holder, as_json)
@@ -136,7 +144,7 @@ def remove(origin: str, holder: str, as_json: bool) -> None:
 @as_json
 @click.pass_context
 def fabric(context: click.Context, as_json: bool) -> None:
-    """Show which sites have the secret by which sites of a coordinator trust each other."""
+    """Show which sites have the secret by which the sites of a coordinator trust each other."""
     from fogline.cli.coordinator import fabric
 
     if context.invoked_subcommand is None:
@@ -150,13 +158,13 @@ def fabric(context: click.Context, as_json: bool) -> None:
     default=ACCEPT_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="How long sites accept the secret of before; 0 when somebody knows it who should not.",
+    help="How long sites accept the previous secret; 0 if it has leaked.",
 )
 @as_json
 def rotate_secret(accept_old: float, as_json: bool) -> None:
-    """Make a new secret and hand it to all sites; those that are offline get it when they are back.
+    """Create a new secret and send it to all sites; offline sites get it when they are back.
 
-    Nothing stops meanwhile: sites accept the secret of before for a while.
+    There is no interruption: sites accept the previous secret for a while.
     """
     from fogline.cli.coordinator import fabric
 
@@ -167,7 +175,7 @@ def rotate_secret(accept_old: float, as_json: bool) -> None:
 @click.argument("name")
 @as_json
 def delete(name: str, as_json: bool) -> None:
-    """Delete a pipeline or a job, with its state; what it has computed is still delivered."""
+    """Delete a pipeline or a job, with its state; results it has computed are still delivered."""
     from fogline.cli.coordinator import pipelines
 
     pipelines.delete(name, as_json)
@@ -178,7 +186,7 @@ def delete(name: str, as_json: bool) -> None:
 @click.argument("parameters", nargs=-1, metavar="NAME=VALUE…")
 @as_json
 def update(name: str, parameters: tuple[str, ...], as_json: bool) -> None:
-    """Change parameters of a job; its computation goes on."""
+    """Change parameters of a job; it keeps its state."""
     from fogline.cli.coordinator import pipelines
 
     pipelines.change(name, parameters, None, as_json)
@@ -188,7 +196,7 @@ def update(name: str, parameters: tuple[str, ...], as_json: bool) -> None:
 @click.argument("name")
 @as_json
 def stop(name: str, as_json: bool) -> None:
-    """Stop a job; it keeps its state and what comes for it."""
+    """Stop a job; it keeps its state, and records for it are kept."""
     from fogline.cli.coordinator import pipelines
 
     pipelines.change(name, (), False, as_json)
@@ -198,7 +206,7 @@ def stop(name: str, as_json: bool) -> None:
 @click.argument("name")
 @as_json
 def start(name: str, as_json: bool) -> None:
-    """Start a job that was stopped; it goes on where it was."""
+    """Start a stopped job; it resumes where it stopped."""
     from fogline.cli.coordinator import pipelines
 
     pipelines.change(name, (), True, as_json)
@@ -207,11 +215,11 @@ def start(name: str, as_json: bool) -> None:
 @click.command(cls=Examples, example="fogline logs average --lines 20")
 @click.argument("name")
 @click.option(
-    "--lines", default=50, show_default=True, type=click.IntRange(1, 1000), help="How many."
+    "--lines", default=50, show_default=True, type=click.IntRange(1, 1000), help="Number of lines."
 )
 @as_json
 def logs(name: str, lines: int, as_json: bool) -> None:
-    """Show what the site of a job said about it."""
+    """Show log lines about a job from its site."""
     from fogline.cli.coordinator import pipelines
 
     pipelines.logs(name, lines, as_json)

@@ -1,4 +1,4 @@
-"""`fogline simulate`: makes a stream and writes it to a file or publishes it over MQTT."""
+"""`fogline simulate`: generates a stream and writes it to a file or publishes it over MQTT."""
 
 from __future__ import annotations
 
@@ -60,9 +60,11 @@ def progress_bar(total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
         yield lambda count: bar.update(task, completed=count)
 
 
-@click.command(epilog=EPILOG, short_help="Make a test stream, to a file or over MQTT.")
+@click.command(epilog=EPILOG, short_help="Generate a test stream, to a file or over MQTT.")
 @click.argument("stream", type=click.Choice(list(STREAMS)))
-@click.option("--rate", type=float, default=100.0, show_default=True, help="Mean events a second.")
+@click.option(
+    "--rate", type=float, default=100.0, show_default=True, help="Mean events per second."
+)
 @click.option("--seconds", type=float, default=60.0, show_default=True, help="Length of the run.")
 @click.option(
     "--pattern",
@@ -84,20 +86,20 @@ def progress_bar(total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
     type=float,
     default=0.0,
     metavar="SECONDS",
-    help="Send events out of order, each late by less than this.",
+    help="Send events out of order, each delayed by less than this.",
 )
 @click.option(
     "--bad",
     type=float,
     default=0.0,
     metavar="FRACTION",
-    help="Add malformed messages until they are this part of all.",
+    help="Add malformed messages, as this fraction of all messages.",
 )
 @click.option(
     "--mqtt", metavar="URL", help="Publish in real time: mqtt://user:pass@host:port/topic."
 )
 @click.option("--out", metavar="FILE", help="Write to a file, or - for standard output.")
-@click.option("--quiet", is_flag=True, help="Neither a progress bar nor a summary; errors only.")
+@click.option("--quiet", is_flag=True, help="No progress bar and no summary; errors only.")
 def simulate(
     stream: str,
     rate: float,
@@ -112,12 +114,12 @@ def simulate(
     out: str | None,
     quiet: bool,
 ) -> None:
-    """Make a seeded stream of events as fast as possible (--out) or in real time (--mqtt).
+    """Generate a seeded stream of events, as fast as possible (--out) or in real time (--mqtt).
 
     STREAM is city, taxi, fit, traffic or grid.
     """
     if (mqtt is None) == (out is None):
-        raise UsageError("say where the stream goes", "give either --out FILE or --mqtt URL")
+        raise UsageError("no destination for the stream", "give either --out FILE or --mqtt URL")
     begin = DEFAULT_START_MS if start is None else start_ms(start)
     run = Run(stream, rate, seconds, pattern, seed, begin)
     wire = Wire(cast(Format, format_ or run.stream.default_format), shuffle, bad)

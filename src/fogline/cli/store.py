@@ -1,4 +1,4 @@
-"""Commands for what sites have stored: questions to all of them, and who may ask."""
+"""Commands for stored values: queries over all sites, and access tokens."""
 
 from __future__ import annotations
 
@@ -15,39 +15,43 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _file = click.Path(dir_okay=False, path_type=Path)
 _metrics = click.argument("metrics", nargs=-1, metavar="[METRIC…]")
 _entity = click.option(
-    "--entity", "entities", multiple=True, metavar="E", help="Only of these; E% is a prefix."
+    "--entity", "entities", multiple=True, metavar="E", help="Only these entities; E% is a prefix."
 )
 _node = click.option(
-    "--node", "nodes", multiple=True, metavar="N", help="Only what arose at these sites."
+    "--node", "nodes", multiple=True, metavar="N", help="Only values of these sites."
 )
-_here = click.option("--here", is_flag=True, help="Only what arose at the site that is asked.")
+_here = click.option("--here", is_flag=True, help="Only values of the site that is asked.")
 _stale = click.option(
     "--stale",
     type=click.FloatRange(min=0),
     default=0.0,
     metavar="SECONDS",
-    help="A nearer copy will do that is at most so far behind.",
+    help="Allow a nearer copy that is at most this far behind.",
 )
-_from = click.option("--from", "start", metavar="TIME", help="ISO 8601, or back from now: -15m.")
-_to = click.option("--to", "end", metavar="TIME", help="Up to, not including.")
+_from = click.option(
+    "--from", "start", metavar="TIME", help="Start: ISO 8601, or relative to now: -15m."
+)
+_to = click.option("--to", "end", metavar="TIME", help="End, exclusive.")
 _limit = click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True)
-_newest = click.option("--newest", is_flag=True, help="The newest first.")
+_newest = click.option("--newest", is_flag=True, help="Newest first.")
 _arrow = click.option("--arrow", type=_file, metavar="FILE", help="Write an Arrow file instead.")
 
 
 def _where(command: Command) -> Command:
-    """Options that say whom to ask."""
+    """Options for the site to ask."""
     for option in (
-        click.option("--site", metavar="NAME", help="A site of this machine, if several run."),
-        click.option("--url", metavar="URL", help="Any site's store: http://host:port."),
-        click.option("--token-file", type=_file, help="The token for it [default: FOGLINE_TOKEN]."),
+        click.option("--site", metavar="NAME", help="The site on this machine, if several run."),
+        click.option("--url", metavar="URL", help="Store of any site: http://host:port."),
+        click.option(
+            "--token-file", type=_file, help="File with a token [default: FOGLINE_TOKEN]."
+        ),
     ):
         command = option(command)
     return command
 
 
 class _Questions(click.Group):
-    """A name that is no command is a metric, whose values are asked for."""
+    """A name that is not a command is a metric to query."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -58,11 +62,11 @@ class _Questions(click.Group):
 
 @click.group(cls=_Questions)
 def query() -> None:
-    """Ask what all sites have stored: latest values, history, aggregates, spaces, SQL.
+    """Query the stored values of all sites: latest values, history, aggregates, spaces, SQL.
 
-    A metric or insight instead of a command asks for its range. Without --url the site that runs on
-    this machine is asked, and answers for all sites; those that cannot be reached are named. Names
-    may be prefixes: cpu_%.
+    A metric or insight in place of a command queries its range. Without --url the site on this
+    machine answers for all sites, and lists those that cannot be reached. Names may be prefixes:
+    cpu_%.
 
     \b
     Example:
@@ -82,7 +86,7 @@ def query() -> None:
 @_where
 @as_json
 def latest(**options: Any) -> None:
-    """The newest value of each metric and entity."""
+    """Show the latest value of each metric and entity."""
     from fogline.cli.site import query
 
     query.latest(query.Asked(**options))
@@ -111,7 +115,7 @@ def range_(
     arrow: Path | None,
     **options: Any,
 ) -> None:
-    """All values of a stretch of time, in order."""
+    """Show all values of a time range, in order."""
     from fogline.cli.site import query
 
     query.values(query.Asked(**options), (start, end), limit, newest, arrow)
@@ -126,13 +130,13 @@ def range_(
 @_node
 @_from
 @_to
-@click.option("--bucket", required=True, metavar="TIME", help="For example 30s, 5m, 1h.")
+@click.option("--bucket", required=True, metavar="TIME", help="Length of a bucket: 30s, 5m, 1h.")
 @click.option(
     "--function",
     "functions",
     multiple=True,
     type=click.Choice(["count", "sum", "avg", "min", "max", "first", "last"]),
-    help="Several times for several [default: all].",
+    help="May be repeated [default: all].",
 )
 @_here
 @_stale
@@ -141,7 +145,7 @@ def range_(
 def aggregate(
     start: str | None, end: str | None, bucket: str, functions: tuple[str, ...], **options: Any
 ) -> None:
-    """Numbers over buckets of time."""
+    """Aggregate values over time buckets."""
     from fogline.cli.site import query
 
     query.aggregate(query.Asked(**options), (start, end), bucket, functions)
@@ -152,7 +156,7 @@ def aggregate(
 @_where
 @as_json
 def metrics(prefix: str, **options: Any) -> None:
-    """Which metrics there are, of what, where, and what is known about them."""
+    """List metrics with their entities, sites and metadata."""
     from fogline.cli.site import query
 
     query.metrics(query.Asked(**options), prefix)
@@ -162,7 +166,7 @@ def metrics(prefix: str, **options: Any) -> None:
 @_where
 @as_json
 def nodes(**options: Any) -> None:
-    """All sites with a store, how far away they are, and the copies they hold."""
+    """List all sites with a store, their latency, and the copies they hold."""
     from fogline.cli.site import query
 
     query.nodes(query.Asked(**options))
@@ -174,15 +178,15 @@ def nodes(**options: Any) -> None:
 )
 @click.argument("statement")
 @click.option(
-    "--everywhere", "scope", flag_value="all", help="Over the values of all sites together."
+    "--everywhere", "scope", flag_value="all", help="Run once over the values of all sites."
 )
-@click.option("--each", "scope", flag_value="each", help="At every site, each for itself.")
+@click.option("--each", "scope", flag_value="each", help="Run at every site, over its own values.")
 @click.option(
     "--metric",
     "metrics",
     multiple=True,
     metavar="M",
-    help="With --everywhere: bring only these here; M% is a prefix.",
+    help="With --everywhere: fetch only these metrics; M% is a prefix.",
 )
 @_from
 @_to
@@ -191,7 +195,7 @@ def nodes(**options: Any) -> None:
 def sql(
     statement: str, scope: str | None, start: str | None, end: str | None, **options: Any
 ) -> None:
-    """One SELECT over history, latest and metadata of a site, or of all."""
+    """Run one SELECT over history, latest and metadata of a site, or of all."""
     from fogline.cli.site import query
 
     query.sql(query.Asked(**options), statement, scope or "node", (start, end))
@@ -202,7 +206,7 @@ def sql(
 @_where
 @as_json
 def spaces(**options: Any) -> None:
-    """Which spaces of applications there are, their columns, and where they are."""
+    """List the spaces of applications, their columns, and their sites."""
     from fogline.cli.site import query
 
     query.spaces(query.Asked(**options))
@@ -211,7 +215,10 @@ def spaces(**options: Any) -> None:
 @query.command(cls=Examples, example="fogline query space orders --key a-17 --from -1h")
 @click.argument("name")
 @click.option(
-    "--key", multiple=True, metavar="K", help="Only rows of this key; once for each column of it."
+    "--key",
+    multiple=True,
+    metavar="K",
+    help="Only rows of this key; one option for each of its columns.",
 )
 @_from
 @_to
@@ -231,7 +238,7 @@ def space(
     arrow: Path | None,
     **options: Any,
 ) -> None:
-    """Rows of a space, of all sites that have it, in the order of their times."""
+    """Show the rows of a space from all sites that have it, ordered by time."""
     from fogline.cli.site import query
 
     query.space(query.Asked(**options), name, key, (start, end), limit, newest, arrow)
@@ -240,7 +247,7 @@ def space(
 @query.command(cls=Examples, example="fogline query put door 1 --entity room-7")
 @click.argument("metric")
 @click.argument("value")
-@click.option("--entity", default="", metavar="E", help="What it is about [default: the site].")
+@click.option("--entity", default="", metavar="E", help="Entity of the value [default: the site].")
 @click.option("--time", metavar="TIME", help="ISO 8601 [default: now].")
 @_where
 @as_json
@@ -253,7 +260,7 @@ def put(metric: str, value: str, entity: str, time: str | None, **options: Any) 
 
 @click.group()
 def tokens() -> None:
-    """Who may ask a site of this machine for what it has stored.
+    """Manage the tokens for the store of a site on this machine.
 
     \b
     Example:
@@ -261,7 +268,7 @@ def tokens() -> None:
     """
 
 
-_of = click.option("--site", metavar="NAME", help="A site of this machine, if several run.")
+_of = click.option("--site", metavar="NAME", help="The site on this machine, if several run.")
 
 
 @tokens.command("add", cls=Examples, example="fogline tokens add plant --right write:space:orders")
@@ -272,12 +279,12 @@ _of = click.option("--site", metavar="NAME", help="A site of this machine, if se
     multiple=True,
     required=True,
     metavar="read|write:WHAT|key:ID",
-    help="WHAT is values, metadata, sql, space:NAME or *; ID is that of a SIGNATURE; several times"
-    " for several.",
+    help="WHAT is values, metadata, sql, space:NAME or *; ID is that of a SIGNATURE; may be"
+    " repeated.",
 )
 @_of
 def add_token(name: str, rights: tuple[str, ...], site: str | None) -> None:
-    """Make a token; it is shown once and kept only as a hash."""
+    """Create a token; it is shown once and stored only as a hash."""
     from fogline.cli.site import query
 
     query.add_token(name, rights, site)
@@ -297,7 +304,7 @@ def list_tokens(site: str | None, as_json: bool) -> None:
 @click.argument("name")
 @_of
 def remove_token(name: str, site: str | None) -> None:
-    """Take a token back; it counts no longer from then on."""
+    """Revoke a token, effective at once."""
     from fogline.cli.site import query
 
     query.remove_token(name, site)

@@ -1,1 +1,1 @@
-"""Commands that ask a coordinator."""
+"""Commands that call a coordinator."""

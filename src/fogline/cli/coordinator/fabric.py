@@ -1,4 +1,4 @@
-"""What `fogline fabric` does: ask the coordinator which sites have the fabric's secret."""
+"""`fogline fabric`: asks the coordinator which sites have the fabric's secret."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fogline.coordinator.client import find
 
 
 def show(as_json: bool) -> None:
-    """All sites; for machines one object."""
+    """Shows all sites; as JSON one object."""
     told = find().fabric()
     if as_json:
         click.echo(json.dumps(told))
@@ -35,13 +35,13 @@ def rotate_secret(accept_old: float, as_json: bool) -> None:
     states = Counter(site["state"] for site in told["sites"])
     sites = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
     click.echo(_made(told))
-    click.echo(f"sites: {sites or 'none yet'}; fogline fabric shows how far it is")
+    click.echo(f"sites: {sites or 'none yet'}; fogline fabric shows the progress")
 
 
 def _made(told: dict[str, Any]) -> str:
     until = told["old_accepted_until"]
-    more = f"; those of before are accepted until {_time(until)}" if until else ""
-    return f"the secret was made at {_time(told['made'])}{more}"
+    more = f"; previous ones are accepted until {_time(until)}" if until else ""
+    return f"the secret was created at {_time(told['made'])}{more}"
 
 
 def _time(seconds: float) -> str:

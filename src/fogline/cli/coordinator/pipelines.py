@@ -1,4 +1,4 @@
-"""What the commands for pipelines do: ask the coordinator, show the answer."""
+"""The commands for pipelines: call the coordinator, show the response."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HEALTH = {True: "well", False: "[red]unwell[/]", None: ""}
 
 
 def deploy(file: Path, name: str | None, wait: float, as_json: bool) -> None:
-    """Sends the file and the code it names; with `wait` until its jobs run."""
+    """Sends the file and the code it names; with `wait`, waits until its jobs run."""
     client = find()
     text, form, name = _read(file, name)
     uploaded = _upload(client, file, text, form)
@@ -53,7 +53,7 @@ def diff(file: Path, name: str | None, as_json: bool) -> None:
 
 
 def delete(name: str, as_json: bool) -> None:
-    """A pipeline, or a job of that name."""
+    """Deletes a pipeline, or a job of that name."""
     client = find()
     known = {pipeline["name"] for pipeline in client.pipelines()}
     told = client.delete_pipeline(name) if name in known else client.delete_job(name)
@@ -61,7 +61,7 @@ def delete(name: str, as_json: bool) -> None:
 
 
 def status(name: str | None, as_json: bool) -> None:
-    """All pipelines, or one with its jobs."""
+    """Shows all pipelines, or one with its jobs."""
     client = find()
     if name is not None:
         listed([client.pipeline(name)], as_json, lambda told: _show_jobs(told[0]["jobs"]))
@@ -85,13 +85,13 @@ def sites(as_json: bool) -> None:
 
 
 def forget(name: str, as_json: bool) -> None:
-    """A node that will not come back."""
+    """Forgets a node that will not come back."""
     told = find().forget_node(name)
     click.echo(json.dumps(told) if as_json else f"{name} is forgotten")
 
 
 def change(name: str, parameters: Iterable[str], running: bool | None, as_json: bool) -> None:
-    """Parameters of a job, or whether it runs."""
+    """Changes parameters of a job, or whether it runs."""
     told = find().patch_job(name, dict(_parameter(text) for text in parameters), running)
     listed([told], as_json, _show_jobs)
 
@@ -107,14 +107,14 @@ def logs(name: str, lines: int, as_json: bool) -> None:
 def _read(file: Path, name: str | None) -> tuple[str, str, str]:
     form = FORMATS.get(file.suffix.lower())
     if form is None:
-        raise UsageError(f"{file.name}: no such kind of file", "one of " + ", ".join(FORMATS))
+        raise UsageError(f"{file.name}: unknown kind of file", "one of " + ", ".join(FORMATS))
     return read_text(file), form, name or file.stem
 
 
 def _upload(
     client: CoordinatorClient, file: Path, text: str, form: str, dry_run: bool = False
 ) -> list[dict[str, Any]]:
-    """The code and queries that the text names and that lie beside it; others are known already."""
+    """Uploads code and query files that the text names and that exist beside it."""
     if form == "ins":
         return []
     read = read_deployment_plan if form == "plan" else read_composition
@@ -144,7 +144,7 @@ def _parameter(text: str) -> tuple[str, Any]:
 def _wait(
     client: CoordinatorClient, name: str, seconds: float, quiet: bool
 ) -> list[dict[str, Any]]:
-    """Until every job is as wanted; raises DataError when that takes too long."""
+    """Waits until every job is in its desired state; raises DataError after `seconds`."""
     deadline = time.monotonic() + seconds
     columns = (TextColumn("jobs running"), BarColumn(), MofNCompleteColumn())
     console = Console(stderr=True)
@@ -165,7 +165,9 @@ def _not_settled(waiting: list[dict[str, Any]], seconds: float) -> FoglineError:
     first = waiting[0]
     why = f": {first['problem']}" if first["problem"] else ""
     text = f"after {seconds:g} s {len(waiting)} jobs do not run yet; {first['name']} is "
-    return DataError(f"{text}{first['state']}{why}", "see fogline jobs; it goes on trying")
+    return DataError(
+        f"{text}{first['state']}{why}", "see fogline jobs; the coordinator keeps trying"
+    )
 
 
 # ── showing ──────────────────────────────────────────────────────────────────────────────────────
@@ -195,7 +197,7 @@ def _show_jobs(found: list[dict[str, Any]]) -> None:
 
 
 def _muted(job: dict[str, Any]) -> str:
-    """What it computes that nobody gets to see any more."""
+    """Insights that it computes without publishing them."""
     return f"muted: {', '.join(job['muted'])}" if job.get("muted") else ""
 
 

@@ -1,4 +1,4 @@
-"""What `fogline replicas` does: ask the coordinator about copies of stored values, show them."""
+"""`fogline replicas`: asks the coordinator about copies of stored values, shows them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def show(as_json: bool) -> None:
-    """All sites with their scores, then all copies; for machines one object with both."""
+    """Shows all sites with their scores, then all copies; as JSON one object with both."""
     told = find().replicas()
     if as_json:
         click.echo(json.dumps(told))
@@ -36,13 +36,13 @@ def show(as_json: bool) -> None:
 
 def add(origin: str, holder: str, metrics: tuple[str, ...], as_json: bool) -> None:
     told = find().put_replica(origin, holder, list(metrics) or None)
-    text = f"{holder} shall keep a copy of {origin}: {_metrics(told['metrics'])}"
+    text = f"{holder} will keep a copy of {origin}: {_metrics(told['metrics'])}"
     click.echo(json.dumps(told) if as_json else text)
 
 
 def remove(origin: str, holder: str, as_json: bool) -> None:
     told = find().delete_replica(origin, holder)
-    click.echo(json.dumps(told) if as_json else f"{holder} keeps no copy of {origin} any more")
+    click.echo(json.dumps(told) if as_json else f"{holder} no longer keeps a copy of {origin}")
 
 
 def _show_nodes(nodes: list[dict[str, Any]]) -> None:

@@ -1,1 +1,1 @@
-"""Answers as people and machines read them."""
+"""Responses as tables and as JSON."""

@@ -1,4 +1,4 @@
-"""How the commands that ask a coordinator show lists: tables for people, lines for machines."""
+"""Lists of a coordinator as tables or as lines of JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COLOURS = {
 def listed(
     found: list[dict[str, Any]], as_json: bool, show: Callable[[list[dict[str, Any]]], None]
 ) -> None:
-    """For machines one JSON object a line."""
+    """Shows a table, or one JSON object a line."""
     if as_json:
         for item in found:
             click.echo(json.dumps(item))
@@ -35,7 +35,7 @@ def listed(
 
 
 def console() -> Console:
-    """In a pipe lines are as long as they are."""
+    """In a pipe lines are not wrapped."""
     return Console() if sys.stdout.isatty() else Console(width=_WIDE)
 
 

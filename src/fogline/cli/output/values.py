@@ -1,4 +1,4 @@
-"""Answers of a store as people and machines read them: tables, lines of JSON, Arrow files."""
+"""Responses of a store as tables, lines of JSON or Arrow files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.table import Table
 from fogline.common.errors import DataError
 
 _SHOWN = {"answered": "", "copy": "from a copy", "away": "away", "refused": "refused"}
-"""Other states are told as they are called."""
+"""Other states are shown by their names."""
 
 
 def tell_values(found: Sequence[Mapping[str, Any]], as_json: bool) -> None:
@@ -29,7 +29,7 @@ def tell_values(found: Sequence[Mapping[str, Any]], as_json: bool) -> None:
 
 
 def tell_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
-    """A line each; a table has a column for every name that any row has."""
+    """One line per row; a table has a column for every name that any row has."""
     if as_json:
         for row in rows:
             click.echo(json.dumps(row))
@@ -47,7 +47,7 @@ def tell_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
 
 
 def tell_nodes(told: Mapping[str, Any]) -> None:
-    """Whoever did not answer for himself is named."""
+    """Lists nodes that did not answer themselves."""
     for node in told.get("nodes", ()):
         if node["state"] != "answered":
             what = _SHOWN.get(node["state"], node["state"])

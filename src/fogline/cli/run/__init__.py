@@ -1,1 +1,1 @@
-"""`fogline run`: where its records come from and how its results are shown."""
+"""`fogline run`: the source of its records and the display of its results."""

@@ -1,4 +1,4 @@
-"""Which screen a run gets: JSON lines, a table on a terminal, or lines."""
+"""Chooses the display of a run: JSON lines, a table on a terminal, or lines."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fogline.plan.lowering.program import Program
 def choose_screen(
     program: Program, as_json: bool, total_bytes: int | None, live: bool = False
 ) -> Screen:
-    """A table on a terminal. Elsewhere every result on a line of its own; of a run that is live,
-    and so never ends by itself, a few a second."""
+    """A table on a terminal. Elsewhere one line per result; for a live run, which has no end,
+    a few lines a second."""
     if as_json:
         return JsonScreen()
     if sys.stdout.isatty():

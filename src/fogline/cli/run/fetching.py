@@ -35,7 +35,7 @@ class Fetched:
 
 
 class Fetcher:
-    """Asks one node for all. Use as a context manager: leaving it removes what was fetched."""
+    """Queries one node for all. A context manager: leaving it removes the fetched files."""
 
     def __init__(self, store: StoreClient, scratch: Path) -> None:
         self._store = store
@@ -52,7 +52,7 @@ class Fetcher:
 
     @property
     def nodes(self) -> list[dict[str, Any]]:
-        """How each node took part that was asked for something, as the fabric tells it."""
+        """The state of each queried node, as the fabric reports it."""
         return [self._nodes[name] for name in sorted(self._nodes)]
 
     def missing(self, until: int) -> list[str]:
@@ -60,7 +60,7 @@ class Fetcher:
         return [line for node in self.nodes if (line := _missing(node, until))]
 
     def fetch(self, question: Question, since: int, until: int, described: bool) -> Fetched:
-        """The values of a stretch of time as records, a line each; asked for once."""
+        """The values of a time range as records, a line each; fetched once."""
         if (question, described) not in self._done:
             path = self._folder / f"{len(self._done)}.ndjson"
             known = self._descriptions() if described else {}
@@ -71,12 +71,12 @@ class Fetcher:
                         count += self._keep(table, file, known)
             except OSError as error:
                 text = f"no room for the values of the fabric in {self._folder}: {error.strerror}"
-                raise SetupError(text, "set FOGLINE_SCRATCH to a larger place") from error
+                raise SetupError(text, "set FOGLINE_SCRATCH to a folder with more space") from error
             self._done[question, described] = Fetched(path, count)
         return self._done[question, described]
 
     def _descriptions(self) -> Descriptions:
-        """Metadata are the same at every node, so one is asked."""
+        """Metadata is the same at every node, so one is asked."""
         table, _ = self._store.arrow("POST", "/v1/sql", [("scope", "node")], {"sql": _METADATA})
         return descriptions_of(table)
 
@@ -104,7 +104,7 @@ class Fetcher:
             cursor = _next(told, cursor)
 
     def _note(self, nodes: object) -> None:
-        """Of all that a node did in several answers the worst counts."""
+        """Of the states of a node in several responses the worst counts."""
         for node in nodes if isinstance(nodes, list) else ():
             if not isinstance(node, dict) or not isinstance(node.get("node"), str):
                 raise NodeAway(f"{self._store.url} tells of nodes what cannot be understood")
@@ -118,7 +118,7 @@ def _next(told: dict[str, Any], before: str) -> str | None:
     if found is None:
         return None
     if not isinstance(found, str) or not found or found == before:
-        raise DataError("the storage fabric does not tell where its next page begins")
+        raise DataError("the storage fabric did not return the cursor of the next page")
     return found
 
 

@@ -45,7 +45,7 @@ class Stretch:
     end: int
 
     def results(self, program: Program) -> ResultRange:
-        """Which results belong to it."""
+        """The results that belong to it."""
         moments = frozenset(output.name for output in program.outputs if _of_a_moment(output))
         return ResultRange(self.start // 1000, -(-self.end // 1000), moments)
 
@@ -56,7 +56,7 @@ def _of_a_moment(output: Output) -> bool:
 
 
 def parse_stretch(since: str, until: str | None) -> Stretch:
-    """From texts as the REST interface takes them; without an end up to now."""
+    """From strings as in the REST API; the default end is now."""
     now = time.time_ns() // 1000
     stretch = Stretch(_moment(since, now, "--from"), _moment(until or "now", now, "--to"))
     if stretch.start >= stretch.end:
@@ -72,7 +72,7 @@ def _moment(text: str, now: int, option: str) -> int:
 
 
 class History:
-    """The inputs of a program over a stretch of time; what is fetched is removed with `stack`."""
+    """The inputs of a program over a time range; fetched files are removed with `stack`."""
 
     def __init__(
         self, program: Program, stretch: Stretch, asked: Asked, settings: Settings
@@ -88,15 +88,15 @@ class History:
 
     @property
     def nodes(self) -> list[dict[str, Any]] | None:
-        """How each node of the fabric took part; None when it was not asked."""
+        """The state of each node of the fabric; None if it was not queried."""
         return None if self._fetcher is None else self._fetcher.nodes
 
     def missing(self) -> list[str]:
-        """What is missing in the fabric's answers, a line for each node."""
+        """What is missing in the fabric's responses, a line for each node."""
         return [] if self._fetcher is None else self._fetcher.missing(self._until)
 
     def inputs(self, common: Input, stack: ExitStack) -> dict[str, Input]:
-        """Everything that is missing is told before Spark starts."""
+        """Everything that is missing is reported before Spark starts."""
         bounded = replace(common, since=self._since, until=self._until)
         streams = list({scan.stream.name: scan.stream for scan in self._scans}.values())
         order = sorted(streams, key=lambda stream: stream.provider == FABRIC)
@@ -120,7 +120,7 @@ class History:
         folder = SiteLog(site.folder / "log").folder(name)
         if not folder.is_dir():
             text = f"stream {stream.name}: site {site.site} keeps no log of {name}"
-            raise DataError(text, "it keeps what its jobs read and what its store: topics: name")
+            raise DataError(text, "it keeps the topics of its jobs and of its store: topics:")
         return folder
 
     def _found_site(self) -> LocalSite:

@@ -41,7 +41,7 @@ def run_live(
     seconds: float | None = None,
     on_ready: Ready | None = None,
 ) -> None:
-    """Runs until the time is up or Ctrl-C; always tells how it went."""
+    """Runs until the time is up or Ctrl-C; always prints a summary."""
     with _folder() as folder, screen:
         site = Site(_config(loaded, folder, settings, port))
         run = _LiveRun(site, loaded, screen)
@@ -141,7 +141,7 @@ class _LiveRun:
                 problem = query["problem"] if query["state"] == "failed" else ""
                 if problem and problem != self._told:
                     self._told = problem
-                    click.echo(f"{job['name']}: {problem}; trying again", err=True)
+                    click.echo(f"{job['name']}: {problem}; retrying", err=True)
 
     def _account(self) -> Account:
         jobs = self._status["engine"].get("jobs", [])
@@ -151,7 +151,7 @@ class _LiveRun:
         return Account({"messages": count}, self._counts.total(), self._counts)
 
     def finish(self) -> None:
-        """What was on its way when everything stopped is shown too."""
+        """Shows results that were in transit when everything stopped."""
         self._show()
         self._screen.counts = self._counts
         seconds = time.monotonic() - self._began if self._began is not None else 0.0

@@ -1,4 +1,4 @@
-"""What a person is shown of many results: the newest of each insight and key, the busiest first.
+"""A summary of many results: the newest of each insight and key, the busiest first.
 
 No terminal here: results in, rows of text out. Memory is bounded: beyond `MOST_KEYS` keys, results
 of further ones are only counted.

@@ -1,4 +1,4 @@
-"""The options of `fogline run`, and which of them go together."""
+"""The options of `fogline run`, and which of them can be combined."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_options(options: Options) -> None:
 
 
 def _check_history_options(options: Options) -> None:
-    """What makes sense only for a run over history, and what makes none there."""
+    """Options only for a run over history, and options not allowed there."""
     only: dict[str, object] = {"--to": options.until, "--site": options.site, "--url": options.url}
     only |= {"--token-file": options.token_file, "--require-all": options.require_all}
     never: dict[str, object] = {
@@ -61,16 +61,16 @@ def _check_history_options(options: Options) -> None:
     }
     never |= {"--speed": options.speed != "max", "--mqtt-port": options.mqtt_port}
     if options.since is None:
-        wrong, hint = only, "add --from, to run over what was kept"
+        wrong, hint = only, "add --from, to run over stored data"
     else:
-        wrong, hint = never, "a run with --from reads what was kept, as a batch"
+        wrong, hint = never, "a run with --from reads stored data, as a batch"
     given = [name for name, value in wrong.items() if value]
     if given:
         raise UsageError(f"{', '.join(given)} does not fit here", hint)
 
 
 def check_live_options(options: Options) -> None:
-    """What makes sense only for a replay."""
+    """Options only for a replay."""
     given = {"--batch": options.batch, "--format": options.form, "--rejects": options.rejects}
     given["--speed"] = options.speed != "max"
     wrong = [name for name, value in given.items() if value]

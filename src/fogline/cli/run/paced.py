@@ -1,4 +1,4 @@
-"""Results of a run that goes on for long, where nobody may be watching: a few lines a second.
+"""Results of a long, unattended run: a few lines a second.
 
 Each turn shows the newest results of as many insights and keys as fit, and counts the others;
 `--json` gives them all.

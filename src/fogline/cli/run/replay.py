@@ -61,7 +61,7 @@ def run_file(path: Path, options: Options, settings: Settings) -> None:
 def _run_history(
     loaded: LoadedQuery, program: Program, stretch: Stretch, options: Options, settings: Settings
 ) -> None:
-    """A batch over what was kept; nodes that took no part are told."""
+    """A batch over stored data; nodes that did not answer are reported."""
     from fogline.spark.compile.scan import Input
 
     asked = Asked(site=options.site, url=options.url, token_file=options.token_file)
@@ -70,7 +70,9 @@ def _run_history(
         inputs = history.inputs(Input(Path(), rejects=_rejects(loaded, options)), stack)
         missing = history.missing()
         if missing and options.require_all:
-            raise DataError("; ".join(missing), "without --require-all it runs over what is there")
+            raise DataError(
+                "; ".join(missing), "without --require-all it runs over the available values"
+            )
         for line in missing:
             click.echo(line, err=True)
         screen = choose_screen(program, options.as_json, None)
@@ -86,7 +88,7 @@ def _rejects(loaded: LoadedQuery, options: Options) -> Path:
 
 
 def _is_live(program: Program) -> bool:
-    """Whether some stream comes to a site by itself."""
+    """Whether some stream arrives at a live site."""
     return any(scan.stream.in_log for scan in (*program.scans, *program.record_scans))
 
 
@@ -99,7 +101,7 @@ def run_program(
     settings: Settings,
     within: ResultRange | None = None,
 ) -> None:
-    """Runs until the input ends, the time is up or Ctrl-C; always tells how it went.
+    """Runs until the input ends, the time is up or Ctrl-C; always prints a summary.
 
     Of a batch only results that belong to it are shown.
     """
@@ -134,7 +136,7 @@ def run_program(
 
 
 def _look(run: StreamRun, screen: Screen, asked: threading.Event) -> None:
-    """Between two looks at the run: is it to end, and what is there to show?"""
+    """Between two checks of the run: whether to stop, and what to show."""
     if asked.is_set():
         raise KeyboardInterrupt
     if screen.reader_gone:
@@ -145,7 +147,7 @@ def _look(run: StreamRun, screen: Screen, asked: threading.Event) -> None:
 def _inputs(
     program: Program, options: Options, settings: Settings, stack: contextlib.ExitStack
 ) -> dict[str, Input]:
-    """Where every stream is read from; everything that is missing is told before Spark starts."""
+    """The input of every stream; everything that is missing is reported before Spark starts."""
     from fogline.spark.compile.scan import Input
 
     streams = {s.stream.name: s.stream for s in (*program.scans, *program.record_scans)}

@@ -1,4 +1,4 @@
-"""What a person (or a program) sees of a run: plain lines or JSON lines.
+"""The display of a run: plain lines or JSON lines.
 
 On a terminal it is a table (`live_table`).
 
@@ -52,7 +52,7 @@ class Screen:
         self.counts.update(r.insight for r in results)
 
     def _write(self, text: str) -> None:
-        """Nobody may be reading any more: the caller is told, not broken off."""
+        """If the reader has closed the pipe, the caller is informed, not interrupted."""
         try:
             sys.stdout.write(text)
             sys.stdout.flush()
@@ -93,7 +93,7 @@ def summary(
     rejects: Path | None,
     rejected: dict[str, StreamCount] | None,
 ) -> list[str]:
-    """What happened, in a few lines."""
+    """The summary, in a few lines."""
     total = sum(counts.values())
     lines = [f"{total:,} results in {seconds:.1f} s"]
     if account is not None:

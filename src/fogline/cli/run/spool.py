@@ -1,4 +1,4 @@
-"""A spool: a growing file that a stream reads while somebody else writes it."""
+"""A spool: a growing file that a stream reads while another thread writes it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Spool:
         self.path.with_name(self.path.name + ".end").touch()
 
     def copy(self, source: BinaryIO) -> None:
-        """Everything from a pipe, as it comes, then the end."""
+        """Copies everything from a pipe, as it arrives, then marks the end."""
         try:
             while chunk := getattr(source, "read1", source.read)(1 << 16):
                 self.write(chunk)

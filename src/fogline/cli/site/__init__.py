@@ -1,1 +1,1 @@
-"""Commands that ask a site: about its store, about its logs."""
+"""Commands that call a site: its store, its logs."""

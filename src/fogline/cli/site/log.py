@@ -1,4 +1,4 @@
-"""What `fogline log` does: show what is damaged in the logs of a site, and acknowledge it."""
+"""`fogline log`: shows and acknowledges damage in the logs of a site."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _PATIENCE = Patience(connect=5.0, answer=30.0)
 
 
 def show(site: str | None, as_json: bool) -> None:
-    """What nobody has acknowledged yet; for machines one object a finding."""
+    """Shows damage that is not acknowledged; as JSON one object a finding."""
     found = _ask(site, "GET", "/status")["damage"]["unacknowledged"]
     if as_json:
         for item in found:
             click.echo(json.dumps(item))
         return
     if not found:
-        click.echo("no damage that is not acknowledged")
+        click.echo("no unacknowledged damage")
         return
     shown = table("log", "file", "position", "records", "state", "found", "reason")
     for item in found:

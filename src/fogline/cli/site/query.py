@@ -1,4 +1,4 @@
-"""What `fogline query` and `fogline tokens` do: ask a site's store, show the answer."""
+"""`fogline query` and `fogline tokens`: query a site's store, show the result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAGE = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Whom to ask, about what, and how to tell it."""
+    """The site to ask, what to query, and how to show it."""
 
     metrics: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
@@ -47,8 +47,8 @@ class Asked:
         found = find_site(self.site, ", or give --url")
         if not found.store:
             hint = (
-                "fogline agent --config site.yaml starts it, where store: enabled: is not false;"
-                f" {found.http}/status says how it is"
+                "fogline agent --config site.yaml starts it, unless store: enabled: is false;"
+                f" see {found.http}/status"
             )
             raise SetupError(f"the store of site {found.site} does not run", hint)
         return StoreClient(found.store, _token(self.token_file or found.token_file), patience)
@@ -96,7 +96,7 @@ def space(
     newest: bool,
     arrow: Path | None,
 ) -> None:
-    """The rows of a space."""
+    """Shows the rows of a space."""
     wanted = [_scope(asked), *(("key", one) for one in key), *_between(between), _order(newest)]
     path = f"/v1/spaces/{part(name)}/rows"
     _pages(asked, path, wanted, limit, ("rows", tell_rows), arrow, MOST_ROWS)
@@ -111,7 +111,7 @@ def _pages(
     arrow: Path | None,
     page_rows: int = PAGE,
 ) -> None:
-    """Page after page, until there are no more or enough."""
+    """Fetches page after page, until the last one or `limit`."""
     store, (name, tell) = asked.client(), shown
     told: dict[str, Any] = {}
     cursor, left = None, limit
@@ -132,7 +132,7 @@ def _pages(
     if arrow is not None:
         write_arrow(arrow, tables, name)
     if cursor is not None:
-        click.echo(f"there are more than {limit}: --limit", err=True)
+        click.echo(f"there are more than {limit}: give a larger --limit", err=True)
     tell_nodes(told)
 
 
@@ -172,7 +172,7 @@ def sql(
     wanted = [pair for pair in named if pair[0] != "scope"]
     if wanted and scope != "all":
         raise UsageError(
-            "--metric, --from and --to are for --everywhere", "say it in the statement"
+            "--metric, --from and --to need --everywhere", "use WHERE in the statement"
         )
     told = asked.client().json("POST", "/v1/sql", [*wanted, ("scope", scope)], {"sql": statement})
     tell_rows(told["rows"], asked.as_json)
@@ -191,7 +191,7 @@ def put(asked: Asked, metric: str, value: str, entity: str, time: str | None) ->
 
 def add_token(name: str, rights: Iterable[str], site: str | None) -> None:
     click.echo(make_token(find_site(site).folder / "store", name, list(rights)))
-    click.echo("keep it: it is not shown again", err=True)
+    click.echo("store it safely: it is not shown again", err=True)
 
 
 def list_tokens(site: str | None, as_json: bool) -> None:
@@ -217,7 +217,7 @@ def _order(newest: bool) -> tuple[str, str | int | float]:
 
 
 def _between(between: tuple[str | None, str | None]) -> list[tuple[str, str | int | float]]:
-    """As they are: times before now count from the clock of who is asked. Raises `UsageError`."""
+    """Unchanged: relative times refer to the clock of the site asked. Raises `UsageError`."""
     pairs = zip(("from", "to"), between, strict=True)
     given = [(name, time) for name, time in pairs if time is not None]
     for name, time in given:
