@@ -1,4 +1,4 @@
-"""The user's own PySpark of the road-traffic application: cleaning and forwarding."""
+"""User code of the road-traffic application: cleaning and forwarding."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ KEPT = ("segment", "road", "lane", "vehicle", "speed", "occupancy", "count")
 
 
 def clean(records: Any, *, edge: str = "", fastest: float = 250.0) -> Any:
-    """Job 1. What is badly formatted never gets here (it is told on `bad/<job>/#`); what is missing
-    or impossible is left out, and the edge site's name is added."""
+    """Job 1. Malformed messages do not arrive here (they are published on `bad/<job>/#`). Drops
+    incomplete and impossible records, and adds the name of the edge site."""
     good = records.where(CHECKED.format(fastest=float(fastest)))
     return good.selectExpr("unix_millis(time) AS time", *KEPT, f"'{edge}' AS edge")
 
 
 def forward(records: Any) -> Any:
-    """Job 2: every message as it stands."""
+    """Job 2: forwards every message unchanged."""
     return records
