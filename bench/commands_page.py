@@ -30,9 +30,9 @@ _TEXT = """\
 
 ## The whole command
 
-What a person waits for: a command from its start to its end, cold, with its results written as
-JSON lines. `fogline run QUERY --input FILE --json > RESULTS` beside programs for other engines that
-write the same lines. Goals for `fogline run`: at least as fast as Bytewax, at most
+What you wait for: a command from its start to its end, cold, with its results written as JSON
+lines. `fogline run QUERY --input FILE --json > RESULTS` is compared with programs for other engines
+that write the same lines. Goals for `fogline run`: at least as fast as Bytewax, at most
 {memory_goal:.1f} GB, started up in {startup_goal:.0f} s.
 
 {busy}{tables}
@@ -55,8 +55,8 @@ write the same lines. Goals for `fogline run`: at least as fast as Bytewax, at m
   the fields it needs, one aggregation for all insights of a window, `applyInPandas` for the Kalman
   filter, `write.json`.
 - **PyFlink** runs SQL, and a keyed process function in Python for the Kalman filter.
-- Where a label names a number of readings, the engine gets so many, a tenth of them: all would take
-  it minutes. Its results are compared with Fogline's over the same readings.
+- Where a label names a number of readings, the engine reads only those, a tenth: all would take
+  minutes. Its results are compared with Fogline's over the same readings.
 
 Run it with `make bench ARGS="--only commands"`, or one with `--only command-filter`; fewer readings
 with `--readings 200000`, one peer with `--engine bytewax`. `make bench-peers` installs Bytewax and
@@ -67,7 +67,7 @@ Measured on: {machine}.
 {end}
 """
 _BUSY = """\
-**Measured on a machine that did other work too** (load {load:.0f} on {cores} cores): times are much
+**Measured on a machine with other load** (load {load:.0f} on {cores} cores): times are much
 longer than on an idle one, and rates are uncertain.
 
 """
@@ -75,7 +75,7 @@ _STARTUP = """\
 ### Where the start-up goes
 
 Of `fogline run` with three insights over {readings:,} readings, {whole:.1f} s: from Spark's log and
-Python's import times, which cost a little by themselves (`python bench/startup.py`).
+Python's import times, which add a little themselves (`python bench/startup.py`).
 
 {phases}
 Part of several of these:

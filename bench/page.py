@@ -20,11 +20,11 @@ _COLOURS = {"fogline": "#0b7a75", "pyspark": "#d9822b", "flink": "#8a6fb0"}
 _TEXT = """\
 # Benchmarks
 
-<!-- Made by `bench/run.py --write-docs`; changes by hand are lost. -->
+<!-- Made by `bench/run.py --write-docs`; manual edits are overwritten. -->
 
-Fogline beside the same work written by hand in PySpark{beside}.
-Numbers of one machine say little about another; the ratios hold better, and they are what the goals
-are about.
+Fogline compared with the same work written by hand in PySpark{beside}.
+Numbers of one machine say little about another; the ratios are more stable, and the goals refer to
+them.
 
 ![Events per second by workload and engine](benchmarks.png)
 
@@ -36,15 +36,15 @@ are about.
 
 - **Data**: {fewest:,} json events of about {size} bytes ({events:,} for light work, so that a pass
   takes seconds) from 788 sensors, in order of event time, 10,000 a second (1,000 for the 10-minute
-  window), the same bytes for every engine, made once with a fixed seed. They lie in part files of
-  about 60 MB, as Spark's own file source cannot cut a file.
+  window), the same bytes for every engine, generated once with a fixed seed. They are in
+  part files of about 60 MB, as Spark's own file source cannot split a file.
 - **What is timed**: one pass over all events, from making the query to its last result, into a
-  sink that keeps nothing. Starting the session is not timed. For Flink it is Flink's own account of
-  the job, which leaves out its planning and the start of its cluster.
+  sink that keeps nothing. Starting the session is not timed. For Flink it is Flink's own measure of
+  the job, which excludes its planning and the start of its cluster.
 - **Order**: every engine runs in a process of its own and is warm: five passes over a small part
   of the events, then 25 s of passes over all of them (at least one), because Java goes on compiling
   what it runs. Then all take turns, so that noise hits all alike, and each begins when the others
-  have tidied up behind their passes; the median of {repeats} passes counts. Where a pass takes more
+  have cleaned up after their passes; the median of {repeats} passes counts. Where a pass takes more
   than half a minute, one counts. What a table compares was measured together; one table and another
   may come from two runs.
 - **Same results**: number and sum of the results (within 1e-6) must be the same for all engines, or
@@ -71,7 +71,7 @@ make bench-peers                            # installs Bytewax and Flink first: 
 make bench ARGS="--events 200000 --only sliding"
 make bench ARGS="--only commands"           # the whole commands
 make bench ARGS="--only commands --readings 20000 --repeats 1"
-make bench-peers ARGS="--write-docs"        # writes this page anew
+make bench-peers ARGS="--write-docs"        # writes this page again
 ```
 """
 _WARM = "## How it is measured\n"
@@ -107,7 +107,7 @@ def _page(results: dict[str, Any], commands: str) -> str:
     flink = "Flink" in results["machine"]
     checking = results["checking"]
     return _TEXT.format(
-        beside=", and beside Flink" if flink else "",
+        beside=", and with Flink" if flink else "",
         tables="\n".join(_section(w) for w in workloads),
         commands=commands,
         checking=f"## Checking\n\n{report.checking_line(checking)}.\n" if checking else "",

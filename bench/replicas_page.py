@@ -30,15 +30,15 @@ TOLD = {"D": (73.42, 25.0), "D, no bottlenecks": (45.77, 15.06)}
 _HEAD = """\
 # Where replicas go
 
-<!-- Made by `bench/replicas.py --write-docs`; changes by hand are lost. -->
+<!-- Made by `bench/replicas.py --write-docs`; manual edits are overwritten. -->
 
 Two decisions, both pure functions in `fogline.adapt`. *Stability* (`stability.py`): the data of
 nodes that fail is copied to nodes that do not. *Queries* (`query_placement.py`): a query reads each
-of its sources where that makes F least. Both are simulated here with the settings of RAINBOW D4.2,
-and its figures stand beside ours where its text prints numbers (it does not for its plots). How a
-coordinator makes these decisions and carries them out is told in [copies.md](copies.md).
+of its sources where that minimises F. Both are simulated here with the settings of RAINBOW D4.2,
+with its figures beside ours where its text has numbers (it has none for its plots).
+[copies.md](copies.md) describes how a coordinator makes these decisions and carries them out.
 These are simulations of the decisions, not measurements of a cluster. Everything is drawn with seed
-{seed}; `python bench/replicas.py --write-docs` makes this page again.
+{seed}; `python bench/replicas.py --write-docs` generates this page again.
 """
 
 
@@ -74,14 +74,14 @@ def _stability(found: dict[str, Any]) -> str:
 
 50 nodes, 5,000 steps. Failure rates are drawn from a Zipf distribution (0.01 % times a Zipf number
 with exponent 2): the three worst nodes fail with {_percent(rates[:3])} a step, the next
-with {_percent(rates[3:4])}, and {near} of the others with 0.01 % or 0.02 %. The document tells of
+with {_percent(rates[3:4])}, and {near} of the others with 0.01 % or 0.02 %. The document reports
 three nodes from 0.27 % to 0.86 % and of "approximately 0.01 %" for most. These rates were picked
-to be like that: of 20,000 draws the eight nearest to both ends, and of those the one with the
-widest gap behind the third, which makes the three easier to find than in most draws. The last
-column has {len(found["any_ranks"])} draws as they came, one cluster each. A step
+to match: of 20,000 draws the eight nearest to both ends, and of those the one with the
+widest gap after the third, which makes the three easier to find than in most draws. The last
+column has {len(found["any_ranks"])} unselected draws, one cluster each. A step
 is 5 minutes here, so that all three ages of failures occur; a node is
 down for 2 hours; every 4 hours a round chooses up to 3 nodes, up to 3 replicas each. The document
-tells none of these four. Mean of {len(ranks)} simulated clusters, lowest and highest in brackets.
+states none of these four. Mean of {len(ranks)} simulated clusters, lowest and highest in brackets.
 
 ### Are unstable nodes found?
 
@@ -95,18 +95,19 @@ tells none of these four. Mean of {len(ranks)} simulated clusters, lowest and hi
 Five single failures do not fit the document's own rate: 47 nodes · 5,000 steps · 0.01 % makes 23.5
 failures, and with these Zipf rates {expected:.0f}. What the document saw would be near 0.002 %.
 
-A good node can stand above a bad one: U knows how close failures were, not how sure that is, and
-two chance failures in a row, or one soon after the start, weigh much. In cluster one the worst node
-failed {first["failures"][0]} times. Its U (right) jumps when failures are close and falls when
-they age out of two days and a week; the document's curve is described as rising with every failure.
+A good node can rank above a bad one: U measures how close failures were, not how certain that is,
+and two chance failures in a row, or one soon after the start, weigh much. In cluster one the
+worst node failed {first["failures"][0]} times. Its U (right) jumps when failures are close and
+falls when they age out of two days and a week; the document's curve is described as rising with
+every failure.
 
 ![Failures of each node, and U of the worst node](replicas-stability.png)
 
 ### Does data survive?
 
-*Readable*: of what a node had stored, the share that could be read elsewhere while it was down.
-*Survived*: the share of all data that some node still holds at the end. *Copies*: as the rules say,
-a copy stays as it was until its origin is chosen again. *Copies that follow*: every round also
+*Readable*: the fraction of a node's stored data that could be read elsewhere while it was down.
+*Survived*: the fraction of all data that some node still holds at the end. *Copies*: as the rules
+say, a copy stays as it was until its origin is chosen again. *Copies that follow*: every round also
 brings existing copies up to date. The document claims the effect and gives no numbers for it.
 
 | | failures that lose the disk | readable, bad nodes | readable, all | survived | blocks sent |
@@ -116,7 +117,7 @@ brings existing copies up to date. The document claims the effect and gives no n
 What is missing from 100 %: first failures (a node that has never failed has no copies), data stored
 since the last round, and times when the destination is down too. Without following, most is missing
 because a node with its 3 replicas is not chosen any more: the document's maximum of outgoing
-replicas stops old nodes from always coming first, and also lets their copies grow old.
+replicas prevents old nodes from always coming first, but also lets their copies get stale.
 """
 
 
@@ -176,9 +177,9 @@ def _queries(found: dict[str, Any]) -> str:
 ## Reading at replicas
 
 10 sources, {runs} random queries a case, β = 1, Q = 0.8, latencies uniform in [0.1, 10], nodes slow
-by a Zipf factor. *Paid*: the share of runs in which some placement with replicas has a lower F than
-reading every source at home; the reductions of L and F are means over these runs. The document's
-numbers are in brackets where it prints them (its table 2 and the text before).
+by a Zipf factor. *Paid*: the fraction of runs in which a placement with replicas has a lower F than
+reading every source at its origin; the reductions of L and F are means over these runs. The
+document's numbers are in brackets where it prints them (its table 2 and the text before).
 {"Every placement was proven best." if proven else "Not every placement was proven best in time."}
 
 | case | nodes | replicas | paid % | L lower by % | F lower by % | L lower by %, sampled |
@@ -202,17 +203,17 @@ reach 90 %: here single runs do (at most {most:.0f} %), the mean of a case does 
   the document. The quality given up at the worst source is {cases["D"]["degraded"]:.0f} % here and
   {cases["D"]["degraded_home"]:.0f} % for the baseline (case D).
 - A case has few runs that paid: {len(ratios)} of {runs} in F. ± is the standard error of a mean;
-  that of a share of 10 % is 1.3 points, of 4 % 0.9 points. Differences of that size say nothing.
+  that of a fraction of 10 % is 1.3 points, of 4 % 0.9 points. Differences of that size are noise.
 
-### What the document leaves open, and what we took
+### What the document leaves open, and what we chose
 
 It does not say how many candidates a source has, what D is, how a slow node slows its links, or the
 exponent. We tried some fifty combinations on case D and kept one near its numbers, so the agreement
-shows that a reading fits, not that it is theirs: a source can have replicas at 0 to 5 (10) random
-nodes; D is the latency from its home to the replica; a link is slowed by the factors of both ends;
-the exponent is 2.5, between two that were near. With exactly 5 (10) replicas for each source,
-replicas pay two to four times as often as the document tells. Literally, "each node can host up to
-10 replicas" lets all sources go to the node that computes, which makes L and F zero.
+shows that an interpretation fits, not that it is theirs: a source can have replicas at 0 to 5
+(10) random nodes; D is the latency from its home to the replica; a link is slowed by the
+factors of both ends; the exponent is 2.5, between two that were near. With exactly 5 (10) replicas
+for each source, replicas pay two to four times as often as the document says. Literally, "each
+node can host up to 10 replicas" allows all sources at the computing node, which makes L and F zero.
 
 | case | nodes | replicas | paid % | L lower by % | F lower by % | L lower by %, sampled |
 |---|---:|---:|---:|---:|---:|---:|

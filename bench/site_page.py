@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 _HEAD = """\
 # Benchmarks of a live site
 
-<!-- Made by `bench/site.py --write-docs`; changes by hand are lost. -->
+<!-- Made by `bench/site.py --write-docs`; manual edits are overwritten. -->
 
 What `make bench-site` measures, all on one machine: broker, ingest, Spark, publishing, and the
 clients that send and receive.
@@ -40,8 +40,8 @@ def _latency(found: dict[str, Any]) -> str:
 ## Latency, MQTT to MQTT
 
 5,000 readings a second from 788 sensors, a windowed average by sensor; milliseconds from
-publishing a reading to receiving the result that knows it. In micro-batches the time counts from
-the end of the window. Measured when Java has compiled what runs, which in real time takes five
+publishing a reading to receiving the result that includes it. In micro-batches the time counts from
+the end of the window. Measured after Java has compiled the code, which in real time takes five
 minutes: for {found["seconds"]["real time"]:g} s in real time, with the pauses in which Spark plans
 the next batch, and for {found["seconds"]["micro-batch"]:g} s in
 micro-batches. The subscriber is mosquitto_sub. Goal: p50 under 30 ms, p99 under 500 ms, ten times
@@ -119,7 +119,7 @@ def _idle(found: dict[str, Any]) -> str:
     return f"""\
 ## An idle site
 
-One job, nothing to do: {found["memory_mib"]} MiB of memory in all processes, what several of them
+One job, no input: {found["memory_mib"]} MiB of memory in all processes, what several of them
 share counted once ({found["resident_mib"]} MiB when it is counted for each),
 {found["core_percent"]} % of a core. Goal: 700 MB and 5 %.
 """

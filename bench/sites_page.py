@@ -18,11 +18,11 @@ TOLERANCE = 1.1
 _HEAD = """\
 # Benchmarks of many sites
 
-<!-- Made by `bench/sites.py --write-docs`; changes by hand are lost. -->
+<!-- Made by `bench/sites.py --write-docs`; manual edits are overwritten. -->
 
 What `make bench-sites` measures, all on one machine: the coordinator, the sites with a Spark and a
 Mosquitto each, and the clients. Times count from the request until the sites or gateways themselves
-report that it is so; figures are medians.
+report that it is done; figures are medians.
 """
 
 
@@ -51,7 +51,7 @@ def _chain(found: Mapping[str, Any]) -> str:
 ## Chains of jobs
 
 Chains of trivial jobs (PySpark that passes records on), one after the other over {found["sites"]}
-sites, {_times(found["runs"])}. The sites are warm: one short chain came and went before.
+sites, {_times(found["runs"])}. The sites are warm: one short chain was deployed and deleted before.
 
 {table(("goal", "measured", ""), _chain_goals(found), "---")}
 
@@ -63,8 +63,8 @@ them.
 
 ### Deploying and deleting
 
-Accepted: all sites have confirmed what they shall run, and keep what is sent to it. Running: Spark
-has begun it too. Deleted: no site reports it. Ended: no engine has it.
+Accepted: all sites have acknowledged the jobs, and keep records for them. Running: Spark has
+started them too. Deleted: no site reports them. Ended: no engine has them.
 
 {table(_DEPLOY_HEADERS, _deploy_rows(found))}
 
@@ -74,10 +74,10 @@ has begun it too. Deleted: no site reports it. Ended: no engine has it.
 
 ### Modifying
 
-Another parameter makes the job's query begin again where it was; another sink is to leave it
-running. *x deploy* is the share of the time that deploying a chain of as many jobs takes on sites
-that run nothing else, *x beside* of the time it takes while the long chain runs. Queries that began
-again although their job has only another sink, or no change at all: {found["disturbed"]}.
+Another parameter restarts the job's query where it stopped; another sink must leave it running.
+*x deploy* is the ratio to the time of deploying a chain of as many jobs on sites that run nothing
+else, *x beside* to the time while the long chain runs. Queries that restarted although their job
+has only another sink, or no change at all: {found["disturbed"]}.
 
 {table(_MODIFY_HEADERS, _modify_rows(found))}
 """
@@ -214,12 +214,12 @@ def _gateways(found: Mapping[str, Any]) -> str:
     return f"""\
 ## Gateways
 
-One operator job on each of so many gateways, its publishing rate changed, and the job taken away
+One operator job on each of so many gateways, its publishing rate changed, and the job removed
 again, {_times(found["runs"])} after one round to warm up. The job is one operation of a deployment
 plan that is placed on these gateways. All {most} of them are there from the beginning, and every
 round goes through all numbers: a machine that is slow for a while is slow for each of them. One
 coordinator, one broker; after every installation readings of a device are sent through one of the
-gateways. `GET /progress?settle=10` answers when all is as wanted.
+gateways. `GET /progress?settle=10` answers when the desired state is reached.
 
 Gateways are machines of their own; here they share two processes, and two cores with the
 coordinator. *Here* a message takes no time: it is the time in which these two cores compute what
@@ -290,7 +290,7 @@ def _store(found: Mapping[str, Any]) -> str:
     return f"""\
 ## The store
 
-A chain of {jobs:,} jobs. Its sites are made up here and take everything at once, so the last two
+A chain of {jobs:,} jobs. Its sites are simulated and accept everything at once, so the last two
 figures are the coordinator's and the control broker's own. SpecK's store takes 754 KB for 1,000
 jobs.
 

@@ -44,7 +44,7 @@ def _head(found: dict[str, Any]) -> str:
     return f"""\
 # Benchmarks of the store and the storage fabric
 
-<!-- Made by `bench/store.py --write-docs`; changes by hand are lost. -->
+<!-- Made by `bench/store.py --write-docs`; manual edits are overwritten. -->
 
 What `make bench-store` measures with {found["values"]:,} values, all on one machine: the store as a
 library beside databases, one node over HTTP, and three nodes that know each other.
@@ -59,12 +59,12 @@ def _library(found: dict[str, Any]) -> str:
 ## The store beside databases
 
 The same {ours["values"]:,} values of 1,000 metrics of ten entities in batches of 20,000, then the
-same questions. *Intake* goes into latest values and history together, up to the disk: ours with its
+same queries. *Intake* goes into latest values and history together, up to the disk: ours with its
 flushes, the databases with a transaction for each batch, two indexes (names and time) and their
-defaults. *Latest* is the newest of 1,000 metrics ({ours["latest_rows"]:,} values), *range* the
-first {ours["range_rows"]:,} values of 100 metrics by time, *aggregate* count, average and maximum
-of one metric by second ({ours["aggregate_rows"]:,} rows); medians of five, up to what the client
-gives: Arrow tables from ours, rows in Python from the databases.
+defaults. *Latest* is the latest value of 1,000 metrics ({ours["latest_rows"]:,} values),
+*range* the first {ours["range_rows"]:,} values of 100 metrics by time, *aggregate* count, average
+and maximum of one metric by second ({ours["aggregate_rows"]:,} rows); medians of five,
+up to the client's result: Arrow tables from ours, rows in Python from the databases.
 
 | | values/s | latest, ms | range, ms | aggregate, ms | bytes a value on disk |
 |---|---:|---:|---:|---:|---:|
@@ -103,16 +103,16 @@ def _node(found: dict[str, Any]) -> str:
 ## One node
 
 The store process of a site, started as the agent starts it and asked over loopback HTTP with one
-kept connection: from the request to the last byte of the answer. The questions are those from
-above, except that the latest values are of 1,000 metrics among 100,000 with one value each.
+persistent connection: from the request to the last byte of the response. The queries are those
+from above, except that the latest values are of 1,000 metrics among 100,000 with one value each.
 
 | | rows | requests | median, ms | p95, ms |
 |---|---:|---:|---:|---:|
 {chr(10).join(rows)}
 
 - From the site's log, json readings of two values each: {found["log_per_second"]:,} values/s, from
-  telling the process of the log until answers have all {found["log_values"]:,}.
-- Put over REST as Arrow, 100,000 a request, on disk with each answer:
+  adding the log until responses have all {found["log_values"]:,}.
+- Written over REST as Arrow, 100,000 a request, on disk with each response:
   {found["put_per_second"]:,} values/s.
 - Memory of the process: {sizes[0]} idle, at most {sizes[1]} while it takes the
   {found["log_values"]:,} values of the log, {sizes[2]} once they are on disk.
@@ -134,28 +134,28 @@ def _fabric(found: dict[str, Any]) -> str:
 ## Three nodes
 
 Three such processes that know each other, each with {found["values"]:,} values of the same names.
-One is asked, for its own values (`scope=node`) and for those of all (`scope=all`), as Arrow;
+One is queried, for its own values (`scope=node`) and for those of all (`scope=all`), as Arrow;
 medians in milliseconds. All three share one machine's cores here. A range for all has as many rows
-as one of a node, but each node has to send as many before they are put in order.
+as one of a node, but each node has to send as many before they are sorted.
 
 | | one node: rows | ms | all: rows | ms | ratio |
 |---|---:|---:|---:|---:|---:|
 {rows}
 
-- A copy of {copy["values"]:,} values from one node to another, from the order until the copy says
-  that it is complete: {copy["seconds"]:.1f} s, {copy["per_second"]:,} values/s.
+- A copy of {copy["values"]:,} values from one node to another, from the request until the copy
+  is complete: {copy["seconds"]:.1f} s, {copy["per_second"]:,} values/s.
 - A node is killed (`kill -9`, {death["deaths"]} times) and the third one, which has no copy, is
-  asked at once and again and again for the latest value of 1,000 metrics of all nodes. The dead
+  queried at once and repeatedly for the latest value of 1,000 metrics of all nodes. The dead
   node's values came from the copy {death["median_ms"]:.0f} ms after the kill (median; at most
-  {death["most_ms"]:.0f} ms). {_without(without)} From then on answers
+  {death["most_ms"]:.0f} ms). {_without(without)} From then on responses
   took {death["afterwards"]["p50_ms"]:.1f} ms (median; p95 {death["afterwards"]["p95_ms"]:.1f} ms).
 """
 
 
 def _without(answers: int) -> str:
     if not answers:
-        return "No answer was without them."
-    return f"{answers:,} answer{' was' if answers == 1 else 's were'} without them, and said so."
+        return "No response was without them."
+    return f"{answers:,} response{' was' if answers == 1 else 's were'} without them, and said so."
 
 
 def _beside(name: str, found: dict[str, Any]) -> str:
