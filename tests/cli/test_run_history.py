@@ -444,13 +444,13 @@ WRONG = [
     (SIMPLE, ["--from", "-1h", "--site", "south"], 1, "no site south runs on this machine"),
     (
         SIMPLE,
-        ["--from", "-1h", "--url", "ftp://x", "--token-file", __file__],
+        ["--from", "-1h", "--url", "ftp://x", "--token-file", "{token}"],
         2,
         "http://host:port",
     ),
     (
         SIMPLE,
-        ["--from", "-1h", "--url", "http://127.0.0.1:1", "--token-file", __file__],
+        ["--from", "-1h", "--url", "http://127.0.0.1:1", "--token-file", "{token}"],
         1,
         "answer",
     ),
@@ -470,12 +470,15 @@ def test_wrong_calls(
     fogline: Run,
     query: Run,
     site: LocalSite,
+    tmp_path: Path,
     text: str,
     options: list[str],
     code: int,
     message: str,
 ) -> None:
-    told = fogline("run", query(text), *options)
+    token = tmp_path / "token"
+    token.write_text("a-token-of-nobody\n", encoding="utf-8")
+    told = fogline("run", query(text), *(option.format(token=token) for option in options))
     assert (told.code, told.out) == (code, "")
     assert message in told.err
 

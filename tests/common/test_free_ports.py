@@ -51,3 +51,9 @@ free_ports.free_port()
     assert "no free port" in other.stderr
     free_ports._reserved.pop().close()
     subprocess.run([sys.executable, "-c", ask], check=True)
+
+
+def test_a_process_that_asks_often_keeps_few_files_open() -> None:
+    for _ in range(free_ports._KEPT + 10):
+        free_port()
+    assert len(free_ports._reserved) == free_ports._KEPT
