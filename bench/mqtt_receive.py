@@ -29,7 +29,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from fogline.agent.ingest.intake import Subscription
+from fogline.agent.contracts.ingest import Subscription
 from fogline.agent.ingest.journal_intake import JournalIntake
 from fogline.broker import Message, Options, open_broker
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions

@@ -72,13 +72,13 @@ PARTS: dict[str, tuple[str, ...]] = {
     "log": ("errors", "files", ""),
     "spark": ("session", "compile", "jobs", "run", ""),
     "agent": (
-        *("config", "broker", "damage", "jobs", "ingest", "engine", "publish"),
+        *("config", "broker", "damage", "contracts", "jobs", "ingest", "engine", "publish"),
         *("coordination", "supervisor"),
     ),
     "gateway": ("operators", "jobs", "runtime", ""),
     "storage": ("errors", "", "files", "catalog", "query", "store", "ingest"),
     "fabric": (
-        *("errors", "http", "query", "api", "membership", "replicas", "streams"),
+        *("errors", "contract", "http", "query", "api", "membership", "replicas", "streams"),
         *("federation", ""),
     ),
     "demo": ("traffic_files", ""),

@@ -19,9 +19,42 @@ import paho.mqtt.client as paho
 import psutil
 from paho.mqtt.enums import CallbackAPIVersion
 
+from fogline.agent.broker.site_broker import BrokerStatus
+from fogline.agent.contracts.engine import EngineStatus
+from fogline.agent.contracts.ingest import IngestStatus
+from fogline.agent.contracts.publish import PublishStatus
+from fogline.agent.contracts.site_status import ChildStatus, SiteStatus
+from fogline.agent.damage.watch import DamageStatus
+from fogline.agent.jobs.job import make_job
+from fogline.agent.jobs.site_jobs import SiteJobs
+from fogline.common import settings
 from fogline.common.process.free_ports import free_port
 from fogline.log import SiteLog
+from fogline.model.jobs import Assignment
 from tests.waiting import wait_for
+
+
+def install(jobs: SiteJobs, *assignments: Assignment, revision: int = 0) -> bool:
+    """Also while a job of that name ends, which `check` would refuse."""
+    return jobs.install([make_job(item, settings.load()) for item in assignments], revision)
+
+
+def make_status(
+    ingest: IngestStatus | None = None,
+    engine: EngineStatus | None = None,
+    publish: PublishStatus | None = None,
+) -> SiteStatus:
+    return SiteStatus(
+        site="s",
+        healthy=True,
+        ingest=ChildStatus("running", report=ingest),
+        engine=ChildStatus("running", report=engine),
+        publish=ChildStatus("running", report=publish),
+        store=None,
+        broker=BrokerStatus("running", ""),
+        broker_metrics={},
+        damage=DamageStatus((), {}),
+    )
 
 
 class AgentProcess:

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from fogline.agent.config.site import SiteConfig
+from fogline.agent.contracts.ingest import CopyStatus, IngestStatus
+from fogline.agent.contracts.publish import PublishStatus, RouteStatus
 from fogline.agent.jobs.assignments import Assignments
-from fogline.agent.jobs.forwarders import observed_forwarder
+from fogline.agent.jobs.forwarders import observe_forwarder
 from fogline.agent.jobs.job import (
     AgentJob,
     copies,
@@ -33,7 +35,7 @@ from fogline.log import SiteLog, get_position, set_position
 from fogline.log.counting import RecordCounter
 from fogline.model.jobs import Assignment, Code, Place, Query, Route, Steps
 from fogline.spark.jobs.checkpoints import note_logs
-from tests.agent.kit import fill
+from tests.agent.kit import fill, install, make_status
 
 CODE = Code("job:run", "0" * 64, "job.py")
 QUERY = (
@@ -99,13 +101,13 @@ def test_a_package_is_removed_a_day_after_its_last_job(
     wanted = job(work=Code("job:run", hashlib.sha256(data).hexdigest(), "job.py"))
     packages, repository = Packages(tmp_path), Repository(data)
     packages.fetch([wanted], repository.ask)
-    jobs.install([wanted])
+    install(jobs, wanted)
     now = time.time()
     assert packages.remove_unused(jobs.assignments(), now + 100_000) == []
     jobs.remove(["j"], revision=2)
     assert packages.remove_unused(jobs.assignments(), now + 200_000) == [], "it is still ending"
     jobs.release_drained(stopped=2, revision=3)
-    jobs.clean_up(told=3)
+    jobs.clean_up(reached=3)
     assert packages.remove_unused(jobs.assignments(), now + 200_001) == []
     (name,) = packages.remove_unused(jobs.assignments(), now + 300_000)
     path = packages.path(wanted)
@@ -158,24 +160,24 @@ def test_a_new_job_begins_with_what_comes_from_now_on(
     tmp_path: Path, jobs: SiteJobs, logs: SiteLog
 ) -> None:
     end = fill(logs, "in", b"old")
-    jobs.install([job()])
+    install(jobs, job())
     folder = job_folder(tmp_path, "j")
     assert load_starts(folder, job()) == {"in": end}
     assert get_position(logs.folder("in"), job_reader("j")) == end
     fill(logs, "in", b"new")
-    jobs.install([job()])
+    install(jobs, job())
     assert load_starts(folder, job()) == {"in": end}
 
 
 def test_a_changed_computation_goes_on_where_the_old_one_was(
     tmp_path: Path, jobs: SiteJobs, logs: SiteLog
 ) -> None:
-    jobs.install([job()])
+    install(jobs, job())
     done = fill(logs, "in", b"done")
     set_position(logs.folder("in"), job_reader("j"), done)
     fill(logs, "in", b"waiting")
     changed = job(input={"format": "json", "schema": "x double"})
-    jobs.install([changed])
+    install(jobs, changed)
     assert load_starts(job_folder(tmp_path, "j"), changed) == {"in": done}
 
 
@@ -184,21 +186,21 @@ def test_no_computation_goes_on_with_what_it_left_before_another(
 ) -> None:
     first, second = job(), job(work=replace(CODE, package="1" * 64))
     folder = job_folder(tmp_path, "j")
-    jobs.install([first])
+    install(jobs, first)
     done = done_by(folder, first, fill(logs, "in", b"1"))
-    jobs.install([second])
+    install(jobs, second)
     assert load_starts(folder, second) == {"in": done}
-    jobs.install([first])
-    jobs.install([second])
-    jobs.install([first])
+    install(jobs, first)
+    install(jobs, second)
+    install(jobs, first)
     assert load_starts(folder, first) == {"in": done}
     done_by(folder, first, done_later := fill(logs, "in", b"2"))
-    jobs.install([second])
+    install(jobs, second)
     assert load_starts(folder, second) == {"in": done_later}
     names = {life_name(folder, second)}
-    jobs.install([first])
+    install(jobs, first)
     names.add(life_name(folder, first))
-    jobs.install([second])
+    install(jobs, second)
     names.add(life_name(folder, second))
     assert len(names) == 3
     assert load_starts(folder, second) == {"in": done_later}
@@ -209,10 +211,10 @@ def test_a_topic_that_was_not_read_meanwhile_begins_anew(
 ) -> None:
     both, one = job(reads=(Place("in"), Place("b"))), job()
     fill(logs, "b", b"old")
-    jobs.install([both])
-    jobs.install([one])
+    install(jobs, both)
+    install(jobs, one)
     end = fill(logs, "b", b"not for it")
-    jobs.install([both])
+    install(jobs, both)
     assert load_starts(job_folder(tmp_path, "j"), both) == {"in": 0, "b": end}
 
 
@@ -264,7 +266,7 @@ def test_jobs_of_the_site_itself_are_not_touched(tmp_path: Path, logs: SiteLog) 
 def test_a_removed_job_sends_what_it_has_before_it_is_forgotten(
     tmp_path: Path, jobs: SiteJobs, logs: SiteLog
 ) -> None:
-    jobs.install([job()])
+    install(jobs, job())
     fill(logs, "in", b"1")
     end = fill(logs, "out/j", b"1")
     set_position(logs.folder("in"), job_reader("j"), 0)
@@ -278,9 +280,9 @@ def test_a_removed_job_sends_what_it_has_before_it_is_forgotten(
     set_position(logs.folder("out/j"), route_reader("j", 0), end)
     assert jobs.release_drained(stopped=2, revision=3)
     assert jobs.all() == []
-    jobs.clean_up(told=2)
+    jobs.clean_up(reached=2)
     assert logs.folder("out/j").exists()
-    jobs.clean_up(told=3)
+    jobs.clean_up(reached=3)
     assert not logs.folder("out/j").exists()
     assert not job_folder(tmp_path, "j").exists()
     assert get_position(logs.folder("in"), job_reader("j")) is None
@@ -290,7 +292,7 @@ def test_a_removed_job_sends_what_it_has_before_it_is_forgotten(
 @pytest.fixture
 def owing(jobs: SiteJobs, logs: SiteLog) -> int:
     """A job is removed and has stopped; one of two records is sent. The end of its log."""
-    jobs.install([job()])
+    install(jobs, job())
     sent = fill(logs, "out/j", b"1")
     end = fill(logs, "out/j", b"2")
     set_position(logs.folder("out/j"), route_reader("j", 0), sent)
@@ -309,7 +311,7 @@ def test_what_a_removed_job_owes_survives_a_restart(
     assert not jobs.release_drained(stopped=1, revision=2)
     set_position(logs.folder("out/j"), route_reader("j", 0), owing)
     assert jobs.release_drained(stopped=1, revision=2)
-    jobs.clean_up(told=2)
+    jobs.clean_up(reached=2)
     assert not logs.folder("out/j").exists()
     assert not job_folder(tmp_path, "j").exists()
     assert SiteJobs(SiteConfig("s", tmp_path), tmp_path, logs).all() == []
@@ -318,7 +320,7 @@ def test_what_a_removed_job_owes_survives_a_restart(
 def test_a_removal_that_was_cut_off_has_not_happened(
     tmp_path: Path, jobs: SiteJobs, logs: SiteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs.install([job()])
+    install(jobs, job())
     monkeypatch.setattr(Assignments, "remove", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         jobs.remove(["j"], revision=2)
@@ -331,7 +333,7 @@ def test_a_job_that_comes_back_sends_what_is_owed_and_computes_anew(
 ) -> None:
     end = fill(logs, "in", b"not for anybody")
     jobs.check([job()])
-    jobs.install([job()], revision=4)
+    install(jobs, job(), revision=4)
     assert [(j.name, j.running) for j in jobs.all()] == [("j", True)]
     folder = job_folder(tmp_path, "j")
     assert load_starts(folder, job()) == {"in": end}
@@ -352,14 +354,14 @@ def test_what_is_owed_is_not_sent_elsewhere(
     with pytest.raises(UsageError, match="still ending"):
         jobs.check([elsewhere])
     assert jobs.release_drained(stopped=2, revision=3)
-    jobs.clean_up(told=3)
+    jobs.clean_up(reached=3)
     jobs.check([elsewhere])
     assert not logs.folder("out/j").exists()
 
 
 def test_a_removed_forwarder_sends_what_came_before(jobs: SiteJobs, logs: SiteLog) -> None:
     passing = job("f", Steps(()), reads=(Place("raw"),), routes=(Route("publish", "x"),))
-    jobs.install([passing])
+    install(jobs, passing)
     end = fill(logs, "raw", b"1")
     set_position(logs.folder("raw"), route_reader("f", 0), 0)
     jobs.remove(["f"], revision=2)
@@ -367,7 +369,7 @@ def test_a_removed_forwarder_sends_what_came_before(jobs: SiteJobs, logs: SiteLo
     assert not jobs.release_drained(stopped=2, revision=3)
     set_position(logs.folder("raw"), route_reader("f", 0), end)
     assert jobs.release_drained(stopped=2, revision=3)
-    jobs.clean_up(told=3)
+    jobs.clean_up(reached=3)
     assert get_position(logs.folder("raw"), route_reader("f", 0)) is None
     assert logs.folder("raw").exists()
 
@@ -375,12 +377,12 @@ def test_a_removed_forwarder_sends_what_came_before(jobs: SiteJobs, logs: SiteLo
 def test_a_forwarder_begins_where_it_was_installed(jobs: SiteJobs, logs: SiteLog) -> None:
     end = fill(logs, "raw", b"of yesterday")
     one = job("f", Steps(()), reads=(Place("raw"),), routes=(Route("publish", "x"),))
-    jobs.install([one])
+    install(jobs, one)
     assert get_position(logs.folder("raw"), route_reader("f", 0)) == end
     later = fill(logs, "raw", b"of today")
     two = replace(one, routes=(*one.routes, Route("publish", "y")))
     for _ in range(2):
-        jobs.install([two])
+        install(jobs, two)
         places = [get_position(logs.folder("raw"), route_reader("f", i)) for i in (0, 1)]
         assert places == [end, later]
         fill(logs, "raw", b"since then")
@@ -391,78 +393,80 @@ def test_a_forwarder_that_was_there_before_its_log_sends_all_of_it(
 ) -> None:
     routes_ = (Route("publish", "x"), Route("publish", "y"))
     passing = job("f", Steps(()), reads=(Place("raw"),), routes=routes_)
-    jobs.install([passing])
-    assert [route["begin"] for route in routes(jobs.all())] == ["start", "start"]
+    install(jobs, passing)
+    assert [route.begin for route in routes(jobs.all())] == ["start", "start"]
     fill(logs, "raw", b"first")
-    jobs.install([passing])
+    install(jobs, passing)
     assert get_position(logs.folder("raw"), route_reader("f", 0)) is None
 
 
 def test_a_forwarder_tells_what_it_has_passed_on() -> None:
     given = (Route("publish", "x"), Route("log", "y"))
     passing = AgentJob(job("f", Steps(()), reads=(Place("raw"),), routes=given))
-    status = {
-        "publish": {
-            "routes": [
-                {"reader": route_reader("f", 0), "messages": 7, "lag": 5},
-                {"reader": route_reader("g", 0), "messages": 1000, "lag": 1000},
-            ]
-        },
-        "ingest": {"copies": [{"reader": route_reader("f", 1), "messages": 6, "lag": 9}]},
-    }
-    told = observed_forwarder(passing, status, {})
-    assert (told.state, told.records_in, told.records_out, told.lag_bytes) == ("running", 7, 13, 9)
-    assert observed_forwarder(passing, {}, {}).records_in == 0
+    report = PublishStatus(
+        "running",
+        1,
+        topics=(),
+        routes=tuple(
+            RouteStatus("running", count, lag, log="raw", reader=reader, mode="publish", topic="x")
+            for reader, count, lag in ((route_reader("f", 0), 7, 5), (route_reader("g", 0), 99, 99))
+        ),
+    )
+    copy = CopyStatus("raw", "y", route_reader("f", 1), "running", 6, 9)
+    ingest = IngestStatus("running", 1, subscriptions=(), copies=(copy,), bad_links=0)
+    found = observe_forwarder(passing, make_status(ingest, publish=report), {})
+    assert (found.state, found.records_in, found.records_out) == ("running", 7, 13)
+    assert found.lag_bytes == 9
+    assert observe_forwarder(passing, make_status(), {}).records_in == 0
 
 
 def test_a_route_that_is_no_more_keeps_no_records(jobs: SiteJobs, logs: SiteLog) -> None:
     two = job(routes=(Route("log", "a"), Route("publish", "b")))
-    jobs.install([two])
+    install(jobs, two)
     fill(logs, "out/j", b"1")
     for index in (0, 1):
         set_position(logs.folder("out/j"), route_reader("j", index), 0)
-    jobs.install([job()], revision=5)
-    jobs.clean_up(told=4)
+    install(jobs, job(), revision=5)
+    jobs.clean_up(reached=4)
     assert get_position(logs.folder("out/j"), route_reader("j", 1)) == 0
-    jobs.clean_up(told=5)
+    jobs.clean_up(reached=5)
     assert get_position(logs.folder("out/j"), route_reader("j", 1)) is None
     assert get_position(logs.folder("out/j"), route_reader("j", 0)) == 0
 
 
-# ── what the processes are told ──────────────────────────────────────────────────────────────────
+# ── what the processes do for jobs ───────────────────────────────────────────────────────────────
 
 
 def test_chains_at_a_site_are_copies_and_the_rest_are_routes(jobs: SiteJobs) -> None:
-    jobs.install(
-        [
-            job("first", routes=(Route("log", "t"),)),
-            job("second", Query(QUERY), reads=(Place("t"),), routes=()),
-            job("third", routes=(Route("link", "far", "mqtt://h:1", "north"),)),
-            job("fourth", Steps(()), reads=(Place("raw/#"),), routes=(Route("publish", "x"),)),
-        ]
+    install(
+        jobs,
+        job("first", routes=(Route("log", "t"),)),
+        job("second", Query(QUERY), reads=(Place("t"),), routes=()),
+        job("third", routes=(Route("link", "far", "mqtt://h:1", "north"),)),
+        job("fourth", Steps(()), reads=(Place("raw/#"),), routes=(Route("publish", "x"),)),
     )
     told = jobs.all()
-    assert [c["log"] for c in copies(told)] == ["out/first"]
-    assert [(r["mode"], r["log"]) for r in routes(told)] == [
+    assert [c.log for c in copies(told)] == ["out/first"]
+    assert [(r.mode, r.log) for r in routes(told)] == [
         ("link", "out/third"),
         ("publish", "raw/#"),
     ]
-    assert sorted(s["log"] for s in subscriptions(told)) == ["in", "raw/#", "t"]
-    assert [s["deduplicate"] for s in subscriptions(told) if s["log"] == "t"] == [True]
+    assert sorted(s.log for s in subscriptions(told)) == ["in", "raw/#", "t"]
+    assert [s.deduplicate for s in subscriptions(told) if s.log == "t"] == [True]
 
 
 def test_what_is_for_a_site_that_was_never_seen_waits(jobs: SiteJobs) -> None:
-    jobs.install([job(routes=(Route("publish", "x", node="far"), Route("publish", "y")))])
-    assert [route["topic"] for route in routes(jobs.all())] == ["y"]
+    install(jobs, job(routes=(Route("publish", "x", node="far"), Route("publish", "y"))))
+    assert [route.topic for route in routes(jobs.all())] == ["y"]
 
 
 def test_a_stopped_forwarder_sends_nothing(jobs: SiteJobs) -> None:
     passing = job("f", Steps(()), reads=(Place("raw"),), routes=(Route("publish", "x"),))
-    jobs.install([passing])
+    install(jobs, passing)
     assert len(routes(jobs.all())) == 1
-    jobs.install([replace(passing, running=False)])
+    install(jobs, replace(passing, running=False))
     assert routes(jobs.all()) == []
-    assert [s["log"] for s in subscriptions(jobs.all())] == ["raw"]
+    assert [s.log for s in subscriptions(jobs.all())] == ["raw"]
 
 
 def test_records_are_counted_without_reading_them(tmp_path: Path, logs: SiteLog) -> None:

@@ -107,15 +107,15 @@ def test_engines_that_spark_knows(tmp_path: Path, engine: str) -> None:
 
 def test_how_long_batches_last(tmp_path: Path) -> None:
     text = "site: a\ntrigger_ms: 200\nlive_seconds: 7.5\n"
-    told = Site(read_config(write(tmp_path, text)))._told.engine()
-    assert (told["trigger_ms"], told["live_ms"]) == (200, 7500)
+    config = Site(read_config(write(tmp_path, text)))._configs.engine()
+    assert (config.trigger_ms, config.live_ms) == (200, 7500)
 
 
 @pytest.mark.parametrize("host", ["10.0.0.7", "north.example", "n", "fd00::7"])
 def test_where_a_cluster_reaches_the_driver(tmp_path: Path, host: str) -> None:
     text = f"site: a\nengine: spark://a:7077\nengine_host: '{host}'\n"
-    told = Site(read_config(write(tmp_path, text)))._told.engine()
-    spark = _configuration(Settings(engine=told["engine"], engine_host=told["engine_host"]))
+    config = Site(read_config(write(tmp_path, text)))._configs.engine()
+    spark = _configuration(Settings(engine=config.engine, engine_host=config.engine_host))
     assert (spark["spark.driver.host"], spark["spark.driver.bindAddress"]) == (host, host)
     assert _configuration(Settings())["spark.driver.host"] == "127.0.0.1"
 

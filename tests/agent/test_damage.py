@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from fogline.agent.config.site import read_config
-from fogline.agent.damage.watch import DAMAGE_LOG, JOURNAL, DamageWatch
-from fogline.agent.ingest.intake import Subscription
+from fogline.agent.contracts.ingest import Subscription
+from fogline.agent.damage.watch import DAMAGE_LOG, JOURNAL, DamageStatus, DamageWatch
 from fogline.agent.ingest.journal_intake import JournalIntake
 from fogline.agent.supervisor.site import Site
 from fogline.cli.main import cli
@@ -84,9 +84,9 @@ def test_a_frame_is_made_again_from_the_journal(watched: Watched) -> None:
     assert watched.read() == READINGS
     assert only.read_bytes() == whole
     assert {damage.state for damage in load_all(watched.folder)} == {REPAIRED}
-    wait_for(lambda: watched.watch.status()["unacknowledged"], 10, "report")
+    wait_for(lambda: watched.watch.status().unacknowledged, 10, "report")
     assert watched.watch.healthy
-    assert watched.watch.status()["lost_records"] == {"rooms/+": 0}
+    assert watched.watch.status().lost_records == {"rooms/+": 0}
 
 
 def test_a_reader_in_java_waits_for_the_repair(watched: Watched) -> None:
@@ -132,7 +132,7 @@ def test_what_no_copy_has_is_reported_until_it_is_acknowledged(watched: Watched)
     lost = len(READINGS) - len(found)
     assert 0 < lost < FRAME_BYTES // 20
     wait_for(lambda: not watched.watch.healthy, 10, "report")
-    (told,) = watched.watch.status()["unacknowledged"]
+    (told,) = watched.watch.status().unacknowledged
     assert (told["log"], told["records"], told["state"]) == ("rooms/+", lost, LOST)
     assert any(f"{lost} records are lost" in line for line in watched.said)
     with watched.logs.reader(DAMAGE_LOG) as reader:
@@ -140,7 +140,7 @@ def test_what_no_copy_has_is_reported_until_it_is_acknowledged(watched: Watched)
     assert (topic, json.loads(message)["records"]) == (DAMAGE_LOG, lost)
     assert watched.watch.acknowledge() == 1
     assert watched.watch.healthy
-    assert watched.watch.status() == {"unacknowledged": [], "lost_records": {"rooms/+": lost}}
+    assert watched.watch.status() == DamageStatus((), {"rooms/+": lost})
     again = DamageWatch("s", watched.logs, watched.journal, watched.said.append, lambda: None)
     again.step()
     assert again.healthy
@@ -172,7 +172,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     thread = threading.Thread(target=made.run, args=(stop,))
     thread.start()
     try:
-        wait_for(lambda: made.status()["healthy"], 60, "healthy site")
+        wait_for(lambda: made.status().healthy, 60, "healthy site")
         yield made
     finally:
         stop.set()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fogline.agent.contracts.engine import EngineConfig, EngineJobConfig
 from fogline.agent.engine import process as module
 from fogline.agent.engine.jobs import own_trigger
 from fogline.agent.engine.process import Engine, with_slots
 from fogline.agent.supervisor.child_configs import engine_slots
+from fogline.common.process.parent import StatusWriter
 from fogline.model.jobs import Assignment, Code
 from fogline.model.sites import JobStatus, QueryStatus
 
@@ -44,7 +47,24 @@ class Job:
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Engine:
-    return Engine({"logs": str(tmp_path), "min_free_bytes": 0, "revision": 3})
+    return Engine(make_config(tmp_path, revision=3), StatusWriter().write)
+
+
+def make_config(folder: Path, *jobs: EngineJobConfig, revision: int = 1) -> EngineConfig:
+    return EngineConfig(
+        revision=revision,
+        site="s",
+        folder=str(folder),
+        logs=str(folder),
+        min_free_bytes=0,
+        engine="local",
+        engine_host="",
+        slots=0,
+        memory="1g",
+        trigger_ms=100,
+        live_ms=5000,
+        jobs=jobs,
+    )
 
 
 def with_jobs(engine: Engine, *jobs: Job) -> None:
@@ -216,7 +236,7 @@ def test_a_change_is_not_kept_waiting_by_many_jobs(engine: Engine) -> None:
 
 
 def test_what_is_wanted_as_before_is_not_touched(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assigned: list[tuple[str, object]] = []
 
@@ -227,12 +247,12 @@ def test_what_is_wanted_as_before_is_not_touched(
         def assign(self, assignment: Assignment, package: str) -> None:
             assigned.append((assignment.job, assignment.parameters["x"]))
 
-    def config(*values: object) -> dict[str, Any]:
+    def config(*values: object) -> EngineConfig:
         made = [
             Assignment(str(n), "p", Code("m:f", "1", "m.py"), parameters={"x": value})  # type: ignore[dict-item]
             for n, value in enumerate(values)
         ]
-        return {"revision": 1, "jobs": [{"assignment": a.as_json(), "package": ""} for a in made]}
+        return make_config(tmp_path, *map(EngineJobConfig, made))
 
     monkeypatch.setattr(module, "EngineJob", Assigned)
     for values in ((1, 1, 1), (1, 2, 1), (1, 2, True), (1, 2, True)):
@@ -273,8 +293,9 @@ def test_jobs_that_go_are_stopped_side_by_side(engine: Engine) -> None:
     together = threading.Barrier(2)
     gone = [Ending("a", together), Ending("b", together)]
     with_jobs(engine, *gone, stays := Job("stays"))
-    engine._written["stays"] = repr(item := {"assignment": {"job": "stays"}, "package": ""})
-    engine._reconcile(engine._config | {"jobs": [item]}, None)  # type: ignore[arg-type]
+    kept = EngineJobConfig(Assignment("stays", "p", Code("m:f", "1", "m.py")))
+    engine._configured["stays"] = repr(kept)
+    engine._reconcile(replace(engine._config, jobs=(kept,)), None)  # type: ignore[arg-type]
     assert all(job.stopped for job in gone)
     assert engine._jobs == {"stays": stays}
 
@@ -284,7 +305,7 @@ def test_one_that_cannot_be_stopped_keeps_no_other_from_it(engine: Engine) -> No
     gone = [Ending("a", together, "Spark is gone"), Ending("b", together)]
     with_jobs(engine, *gone)
     with pytest.raises(ConnectionError, match="Spark is gone"):
-        engine._reconcile(engine._config | {"jobs": []}, None)  # type: ignore[arg-type]
+        engine._reconcile(replace(engine._config, jobs=()), None)  # type: ignore[arg-type]
     assert all(job.stopped for job in gone)
 
 

@@ -12,9 +12,11 @@ from pyspark.sql import SparkSession
 from fogline.agent.jobs.job import AgentJob, fabric_logs, make_job, subscriptions
 from fogline.common import settings
 from fogline.common.errors import UsageError
+from fogline.common.process.contract import from_json, to_json
 from fogline.deploy.query.insights import deploy_query
 from fogline.deploy.resolve.assign import assignments
 from fogline.deploy.resolve.topology import Topology
+from fogline.fabric.contract import FabricLog
 from fogline.fabric.federation.sources import OwnChanges
 from fogline.fabric.streams.fabric_log import FeedLog
 from fogline.log import SiteLog
@@ -67,37 +69,26 @@ def test_of_jobs_with_the_same_question_what_the_most_needs_is_sent() -> None:
     jobs = [job(STREAM + LOAD), job(STREAM + LOAD, "k")]
     both = {"j": {"cpu": {"a": 0.2, "b": 0.3}}, "k": {"cpu": {"a": 0.4}}}
     (log,) = fabric_logs(jobs, both)
-    assert log["shares"] == {"a": 0.4}
-    assert fabric_logs(jobs[:1], both)[0]["shares"] == {"a": 0.2, "b": 0.3}
+    assert log.shares == {"a": 0.4}
+    assert fabric_logs(jobs[:1], both)[0].shares == {"a": 0.2, "b": 0.3}
     for none in ({}, {"j": {"cpu": {"a": 0.2}}}, {"other": {"cpu": {"a": 0.2}}}):
         assert fabric_logs(jobs, none) == fabric_logs(jobs)
-    assert "shares" not in fabric_logs(jobs)[0]
+    assert fabric_logs(jobs)[0].shares == {}
 
 
 def test_equal_questions_share_a_log_others_do_not() -> None:
     again = job(STREAM.replace('zone="a"', 'zone="b"') + LOAD, "again")
     other = job('s = STREAM FROM storageFabric(entityID="x"); i = COMPUTE COUNT(s) EVERY 1 s;', "o")
     plain = job('t = STREAM FROM mqtt(topic="t"); i = COMPUTE x;', "plain")
-    told = fabric_logs([job(STREAM + LOAD), again, other, plain])
-    assert told == [
-        {
-            "log": fabric_log(QUESTION),
-            "metrics": ["cpu_%"],
-            "entities": None,
-            "nodes": ["north"],
-            "share": 1.0,
-        },
-        {
-            "log": fabric_log(Question(None, ("x",))),
-            "metrics": None,
-            "entities": ["x"],
-            "nodes": None,
-            "share": 1.0,
-        },
-    ]
-    assert json.loads(json.dumps(told)) == told
-    assert Question.from_json(told[0]) == QUESTION
-    assert [item["log"] for item in subscriptions([again, plain])] == ["t"]
+    found = fabric_logs([job(STREAM + LOAD), again, other, plain])
+    assert found == [FabricLog(fabric_log(q), q) for q in (QUESTION, Question(None, ("x",)))]
+    assert to_json(found[0]) == {
+        "log": fabric_log(QUESTION),
+        "question": {"metrics": ["cpu_%"], "entities": None, "nodes": ["north"], "share": 1.0},
+        "shares": {},
+    }
+    assert [from_json(FabricLog, json.loads(json.dumps(to_json(log)))) for log in found] == found
+    assert [item.log for item in subscriptions([again, plain])] == ["t"]
 
 
 def test_what_no_site_can_read_is_refused() -> None:
@@ -112,7 +103,7 @@ def test_what_no_site_can_read_is_refused() -> None:
 def test_names_in_declarations(declared: str, asked: str) -> None:
     text = f's = STREAM FROM storageFabric(metricID="{declared}"); i = COMPUTE COUNT(s) EVERY 1 s;'
     (log,) = fabric_logs([job(text)])
-    assert log["metrics"] == [asked]
+    assert log.question.metrics == (asked,)
 
 
 # ── what a plan asks for ─────────────────────────────────────────────────────────────────────────
@@ -183,10 +174,9 @@ def test_how_far_back_records_matter(insights: str, reach: int) -> None:
 )
 def test_what_all_readers_sample_is_asked_for_only_so_far(insights: str, share: float) -> None:
     text = 's = STREAM FROM storageFabric(metricID="m_%");' + insights
-    (told,) = fabric_logs([job(text)])
-    assert told["share"] == share
-    assert Question.from_json(told) == Question(("m_%",), share=share)
-    assert (told["log"] == fabric_log(Question(("m_%",)))) == (share == 1)
+    (found,) = fabric_logs([job(text)])
+    assert found.question == Question(("m_%",), share=share)
+    assert (found.log == fabric_log(Question(("m_%",)))) == (share == 1)
     made = program(text)
     scans = (*made.scans, *made.record_scans)
     assert question_of(scans).share == share

@@ -6,12 +6,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from fogline.agent.ingest.intake import Intake, Subscription
+from fogline.agent.contracts.ingest import Subscription
+from fogline.agent.contracts.publish import PublishConfig, PublishStatus
+from fogline.agent.ingest.intake import SubscriptionIntake
 from fogline.agent.publish import process
 from fogline.broker import Broker, Message, Options, open_broker
 from fogline.broker.memory import hub
@@ -46,7 +47,7 @@ class RunningIntake:
         self.broker = open_broker(address, options)
         self.broker.connect()
         subscription = Subscription("in/#", "in/#", address, deduplicate)
-        self.intake = Intake(subscription, self.broker, site)
+        self.intake = SubscriptionIntake(subscription, self.broker, site)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self.intake.run, args=(self._stop,), daemon=True)
         self._thread.start()
@@ -155,11 +156,13 @@ def test_results_are_published_in_order_and_resumed(address: str, site: SiteLog)
         assert (last.topic, last.payload) == ("out/0", b"300")
 
 
-class Told:
+class FakeParent:
     """What the publishing process sees of its parent."""
 
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(self, config: PublishConfig) -> None:
         self.config = config
+        self.reported: list[PublishStatus] = []
+        self.report_status = self.reported.append
         self.gone = threading.Event()
         self.call: Callable[[], None] = lambda: None
 
@@ -191,10 +194,18 @@ def test_what_comes_after_a_while_is_sent_at_once(
 ) -> None:
     """Nobody looks meanwhile: the writing of a log wakes who sends it."""
     monkeypatch.setattr(process, "_STATUS_SECONDS", 1000.0)
-    told: list[dict[str, Any]] = []
-    monkeypatch.setattr(process, "tell", told.append)
-    config = {"logs": str(site.root), "client": "p", "broker": address, "tls": None}
-    parent = Told(config | {"topics": ["out"], "revision": 1})
+    parent = FakeParent(
+        PublishConfig(
+            revision=1,
+            logs=str(site.root),
+            same_machine=True,
+            tls=None,
+            client="p",
+            broker=address,
+            topics=("out",),
+            routes=(),
+        )
+    )
     thread = threading.Thread(target=process.run, args=(parent,), daemon=True)
     with open_broker(address, Options(client_id="reader")) as reader, site.writer("out") as writer:
         reader.connect()
@@ -209,7 +220,7 @@ def test_what_comes_after_a_while_is_sent_at_once(
         parent.end()
         thread.join(10)
         assert not thread.is_alive()
-    assert [status["revision"] for status in told] == [1]
+    assert [status.revision for status in parent.reported] == [1]
 
 
 def test_an_outlet_rests_when_all_is_sent_and_noted(address: str, site: SiteLog) -> None:

@@ -29,8 +29,8 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from fogline.agent.broker.site_broker import enforce_journal
+from fogline.agent.contracts.ingest import Subscription
 from fogline.agent.ingest import journal_intake as module
-from fogline.agent.ingest.intake import Subscription
 from fogline.agent.ingest.journal_intake import JournalIntake
 from fogline.broker import Message, open_broker
 from fogline.broker.mosquitto.journal import READER, register

@@ -18,10 +18,10 @@ from fogline.agent.engine import jobs
 from fogline.agent.engine.jobs import EngineJob, Workplace
 from fogline.agent.engine.rejects import RejectMover
 from fogline.agent.jobs.job import job_folder
-from fogline.agent.supervisor.metrics import broker_metrics, job_metrics, node_metrics, prometheus
 from fogline.common.process.children import Child
+from fogline.common.process.contract import ProcessStatus
 from fogline.common.process.log_rotation import LARGEST, keep_bounded
-from fogline.common.process.parent import tell
+from fogline.common.process.parent import StatusWriter
 from fogline.links.dedup import Recent
 from fogline.log import SiteLog
 from fogline.model.jobs import Assignment, Code, Place, Query
@@ -62,50 +62,6 @@ def test_pools_weigh_by_salience() -> None:
     root = ElementTree.fromstring(pools_xml([1, 9, 9, 0]))
     weights = {p.get("name"): p.findtext("weight") for p in root}
     assert weights == {"salience-0": "1", "salience-1": "1", "salience-9": "9"}
-
-
-STATUS: dict[str, Any] = {
-    "site": 'no"rth',
-    "healthy": True,
-    "damage": {"unacknowledged": [{}], "lost_records": {"a/#": 512}},
-    "ingest": {
-        "state": "running",
-        "restarts": 1,
-        "subscriptions": [{"pattern": "a/#", "messages": 5, "repeated": 1, "bytes": 99}],
-    },
-    "engine": {
-        "state": "running",
-        "jobs": [{"name": "j", "queries": [{"name": "windows", "lag_bytes": 7, "problem": ""}]}],
-    },
-    "publish": {
-        "state": "running",
-        "topics": [{"topic": "t", "messages": 2, "lag": 0, "left_out": 1, "refused": 0}],
-    },
-    "broker": {"state": "restarting", "metrics": {"site": "n", "clients_connected": 3.0}},
-}
-
-
-def test_prometheus_text(tmp_path: Path) -> None:
-    lines = prometheus(STATUS, node_metrics("north", tmp_path)).splitlines()
-    assert 'fogline_healthy{site="no\\"rth"} 1' in lines
-    assert 'fogline_ingest_messages{site="no\\"rth",pattern="a/#"} 5' in lines
-    assert 'fogline_job_lag_bytes{site="no\\"rth",job="j",query="windows"} 7' in lines
-    assert 'fogline_broker_clients_connected{site="no\\"rth"} 3.0' in lines
-    assert 'fogline_publish_left_out{site="no\\"rth",topic="t"} 1' in lines
-    assert 'fogline_process_up{site="no\\"rth",process="broker"} 0' in lines
-    assert 'fogline_log_lost_records{site="no\\"rth",log="a/#"} 512' in lines
-    assert 'fogline_log_damage_unacknowledged{site="no\\"rth"} 1' in lines
-    assert any(line.startswith("fogline_node_cpu_percent{") for line in lines)
-
-
-def test_metrics_are_flat_records(tmp_path: Path) -> None:
-    (job,) = job_metrics("north", STATUS)
-    assert (job["site"], job["job"], job["query"], job["lag_bytes"]) == ("north", "j", "windows", 7)
-    node = node_metrics("north", tmp_path)
-    assert node["disk_free_bytes"] > 0
-    assert broker_metrics("north", {}) is None
-    seen = {"$SYS/broker/clients/connected": "3"}
-    assert broker_metrics("north", seen)["clients_connected"] == 3.0  # type: ignore[index]
 
 
 def test_rejects_become_messages(tmp_path: Path) -> None:
@@ -167,7 +123,7 @@ def test_without_space_a_job_goes_on_and_its_rejects_wait(
         's = STREAM FROM mqtt(topic="t", format="json", time="at");\n'
         "m = COMPUTE AVG(x, 5 s) EVERY 5 s"
     )
-    monkeypatch.setattr(jobs, "_made", lambda *_: _Running())
+    monkeypatch.setattr(jobs, "_make_spark_job", lambda *_: _Running())
     site = SiteLog(tmp_path / "log", min_free_bytes=1 << 60)
     place = Workplace(None, tmp_path, site, lambda *_: None, 1000, 5000)  # type: ignore[arg-type]
     job = EngineJob(place, Assignment("j", "", Query(query)), "")
@@ -206,7 +162,7 @@ def test_what_a_job_has_taken_is_counted_on_through_updates_and_restarts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = iter([_Counting("1", 10), _Counting("2", 5), _Counting("3", 1)])
-    monkeypatch.setattr(jobs, "_made", lambda *_: next(runs))
+    monkeypatch.setattr(jobs, "_make_spark_job", lambda *_: next(runs))
     site = SiteLog(tmp_path / "log", min_free_bytes=1)
     place = Workplace(None, tmp_path, site, lambda *_: None, 1000, 5000)  # type: ignore[arg-type]
     first = Assignment("j", "", Code("m:f", "0" * 64, "m.py"), reads=(Place("in"),))
@@ -231,52 +187,57 @@ def test_what_a_job_has_taken_is_counted_on_through_updates_and_restarts(
 @pytest.fixture
 def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (tmp_path / "echo_child.py").write_text(
-        "from fogline.common.process.parent import Parent, tell\n"
-        "parent = Parent()\nconfig = parent.config\n"
-        "tell({'state': 'running', 'config': config})\n"
+        "from dataclasses import dataclass\n"
+        "from fogline.common.process.contract import ProcessStatus\n"
+        "from fogline.common.process.parent import Parent\n"
+        "@dataclass(frozen=True)\n"
+        "class Config:\n    number: int\n"
+        "parent = Parent(Config)\n"
+        "parent.report_status(ProcessStatus('running', parent.config.number))\n"
         "parent.gone.wait(60)\n",
         encoding="utf-8",
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    made = Child("echo", "echo_child", lambda: {"n": 1}, tmp_path)
+    made = Child("echo", "echo_child", lambda: {"number": 1}, ProcessStatus, tmp_path)
     yield made
     made.wait(0)
 
 
-def running(child: Child) -> bool:
+def running(child: Child[ProcessStatus]) -> bool:
     child.keep_running()
-    return child.status.get("state") == "running"
+    return child.state == "running"
 
 
-def reason(child: Child) -> str:
+def reason(child: Child[ProcessStatus]) -> str:
     child.keep_running()
     return child.died
 
 
-def test_a_child_is_told_tells_and_ends(child: Child) -> None:
+def test_a_child_is_told_tells_and_ends(child: Child[ProcessStatus]) -> None:
     wait_for(lambda: running(child), 20, "running child")
-    assert child.status["config"] == {"n": 1}
+    assert (child.status, child.revision) == (ProcessStatus("running", 1), 1)
     process = psutil.Process(child.pid)
     child.ask_to_end()
     child.wait(10)
     assert not process.is_running()
 
 
-def test_what_a_child_tells_is_heard_at_once(child: Child) -> None:
+def test_what_a_child_tells_is_heard_at_once(child: Child[ProcessStatus]) -> None:
     told: list[str] = []
-    child._heard = lambda: told.append(child.status["state"])
+    child._on_status = lambda: told.append(child.state)
     wait_for(lambda: running(child) and told, 20, "running child")
     assert told == ["running"]
 
 
 def test_what_is_told_again_is_not_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    writer = StatusWriter()
     for number in (1, 1, 2, 2, 1):
-        tell({"state": "running", "number": number})
-    told = [json.loads(line)["number"] for line in capsys.readouterr().out.splitlines()]
+        writer.write(ProcessStatus("running", number))
+    told = [json.loads(line)["revision"] for line in capsys.readouterr().out.splitlines()]
     assert told == [1, 2, 1]
 
 
-def test_a_child_that_dies_is_started_again(child: Child) -> None:
+def test_a_child_that_dies_is_started_again(child: Child[ProcessStatus]) -> None:
     wait_for(lambda: running(child), 20, "running child")
     first = child.pid
     os.kill(first, signal.SIGKILL)
@@ -298,7 +259,7 @@ def test_what_a_process_says_does_not_fill_the_disk(tmp_path: Path) -> None:
     assert (tmp_path / "engine.log.1").read_bytes() == b"a" * 100 + b"b"
 
 
-def test_the_log_of_a_child_is_kept_bounded(child: Child, tmp_path: Path) -> None:
+def test_the_log_of_a_child_is_kept_bounded(child: Child[ProcessStatus], tmp_path: Path) -> None:
     log = tmp_path / "echo.log"
     with log.open("wb") as file:
         file.truncate(LARGEST + 1)
@@ -312,13 +273,15 @@ def test_why_a_child_died_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     )
     (tmp_path / "dying_child.py").write_text(text, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    dying = Child("dying", "dying_child", dict, tmp_path)
+    dying = Child("dying", "dying_child", dict, ProcessStatus, tmp_path)
     wait_for(lambda: reason(dying), 20, "reason")
     assert dying.died == "engine: no Java (install it)"
     dying.wait(0)
 
 
-def test_a_child_that_cannot_be_started_is_tried_again(child: Child, tmp_path: Path) -> None:
+def test_a_child_that_cannot_be_started_is_tried_again(
+    child: Child[ProcessStatus], tmp_path: Path
+) -> None:
     (tmp_path / "echo.log").mkdir()
     child.keep_running()
     assert "cannot be started" in child.died
@@ -326,14 +289,14 @@ def test_a_child_that_cannot_be_started_is_tried_again(child: Child, tmp_path: P
     wait_for(lambda: running(child), 20, "running child")
 
 
-def test_a_child_that_is_killed_is_told(child: Child) -> None:
+def test_a_child_that_is_killed_is_told(child: Child[ProcessStatus]) -> None:
     wait_for(lambda: running(child), 20, "running child")
     os.kill(child.pid, signal.SIGKILL)
     wait_for(lambda: running(child) and child.died, 20, "reason")
     assert child.died == "killed by signal 9"
 
 
-def test_a_child_that_hangs_is_killed(child: Child) -> None:
+def test_a_child_that_hangs_is_killed(child: Child[ProcessStatus]) -> None:
     wait_for(lambda: running(child), 20, "running child")
     process = psutil.Process(child.pid)
     os.kill(child.pid, signal.SIGSTOP)

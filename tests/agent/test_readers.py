@@ -21,6 +21,7 @@ from fogline.agent.supervisor.site import Site
 from fogline.common.errors import SetupError
 from fogline.log import SiteLog, get_position, lowest_position, set_position
 from fogline.model.jobs import Assignment, Code, Place, Route
+from tests.agent.kit import install
 
 QUERY = (
     's = STREAM FROM mqtt(topic="t", format="json", time="at");\nm = COMPUTE AVG(x, 5 s) EVERY 5 s'
@@ -85,7 +86,7 @@ def test_jobs_that_are_stopped_or_cannot_run_keep_their_places(
     code = Code("job:run", "0" * 64, "job.py")
     more: dict[str, Any] = {"reads": (Place("in"),), "routes": (Route("log", "out"),)}
     jobs = SiteJobs(SiteConfig("s", tmp_path), tmp_path, logs)
-    jobs.install([Assignment("still", "p", code, running=False, **more)])
+    install(jobs, Assignment("still", "p", code, running=False, **more))
     for topic in ("in", "out/still", "insights/unsure/m"):
         fill(logs, topic, 1)
     positions(logs, "in", job_reader("still"), job_reader("unsure"), job_reader("left"))
@@ -121,7 +122,7 @@ def test_retention_tells_what_it_cannot_do(
     site = make_site(tmp_path)
     site._enforce_retention()
     site._enforce_retention()
-    (problem,) = site.status()["retention"]["problems"]
+    (problem,) = site.status().retention_problems
     assert "Is a directory" in problem
     assert capsys.readouterr().err.count("Is a directory") == 1
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fogline.agent.ingest.intake import Intake, Subscription
+from fogline.agent.contracts.ingest import Subscription
+from fogline.agent.ingest.intake import SubscriptionIntake
 from fogline.agent.ingest.journal_intake import JournalIntake
 from fogline.agent.ingest.retained_fetch import Greeter
 from fogline.broker import Message, Options, open_broker
@@ -125,7 +126,9 @@ def test_at_another_broker_too(protocol: int, broker: Mosquitto, logs: SiteLog) 
     for fresh in (b"1", b"2"):
         with open_broker(broker.url, options) as client:
             client.connect()
-            intake = Intake(Subscription(PATTERN, PATTERN, broker.url, False), client, logs)
+            intake = SubscriptionIntake(
+                Subscription(PATTERN, PATTERN, broker.url, False), client, logs
+            )
             stop = threading.Event()
             thread = threading.Thread(target=intake.run, args=(stop,))
             thread.start()

@@ -147,13 +147,13 @@ def test_rules_are_there_before_processes_are_told(site: Site) -> None:
 
         def __init__(self, name: str) -> None:
             self.name = name
-            self.status: dict[str, Any] = {}
+            self.revision = 0
 
         def update(self) -> None:
             rules = access.read_text() if access.exists() else ""
-            key = site._told.store()["signed"].get("a", {}).get("j")
+            key = site._configs.store().signed.get("a", {}).get("j")
             told.append(f"{self.name} {'insights/j/a' in rules} {key}")
-            self.status = {"revision": site._told.revision}
+            self.revision = site._configs.revision
 
     children = {name: Process(name) for name in ("ingest", "engine", "publish", "store")}
     site._ingest, site._engine = children["ingest"], children["engine"]  # type: ignore[assignment]

@@ -48,7 +48,7 @@ def test_without_space_the_site_says_so_and_confirms_nothing(tmp_path: Path) -> 
     site = Site(read_config(config))
     site.start()
     try:
-        assert "no space" in site.status()["broker"]["state"]
+        assert "no space" in site.status().broker.state
         command = ["mosquitto_pub", "-p", str(port), "-q", "1", "-t", "a", "-m", "1"]
         with pytest.raises(subprocess.TimeoutExpired):
             subprocess.run(command, timeout=3, check=True)

@@ -34,7 +34,7 @@ def running(folder: Path, broker: dict[str, Any]) -> Iterator[Site]:
     thread = threading.Thread(target=site.run, args=(stop,))
     thread.start()
     try:
-        wait_for(lambda: site.status()["healthy"], 30, site.status)
+        wait_for(lambda: site.status().healthy, 30, site.status)
         yield site
     finally:
         stop.set()
@@ -65,7 +65,7 @@ def test_devices_connect_to_the_own_broker_with_tls(tmp_path: Path) -> None:
         assert plain.returncode != 0
         wait_for(lambda: kept(site, "plant/#") == [b'{"x": 1}'], 20, "message")
         wait_for(lambda: kept(site, "metrics/broker"), 20, "metrics of the site itself")
-        assert "clients_connected" in site.status()["broker"]["metrics"]
+        assert "clients_connected" in site.status().broker_metrics
 
 
 def test_tls_needs_both_files() -> None:
@@ -95,10 +95,10 @@ def test_an_existing_broker_that_is_down_is_told(tmp_path: Path) -> None:
     try:
         with running(tmp_path, {"url": f"mqtt://127.0.0.1:{broker.port}"}) as site:
             broker.stop()
-            wait_for(lambda: "disconnected" in site.status()["broker"]["state"], 20, site.status)
-            assert not site.status()["healthy"]
+            wait_for(lambda: "disconnected" in site.status().broker.state, 20, site.status)
+            assert not site.status().healthy
             broker.start()
-            wait_for(lambda: site.status()["healthy"], 40, site.status)
+            wait_for(lambda: site.status().healthy, 40, site.status)
     finally:
         broker.stop()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import cbor2
@@ -14,6 +15,8 @@ from fogline.agent.jobs.job import AgentJob, make_job
 from fogline.agent.supervisor.store_config import feeds, topics
 from fogline.common import settings
 from fogline.common.errors import UsageError
+from fogline.common.process.contract import from_json, to_json
+from fogline.fabric.contract import StoreFeed
 from fogline.fabric.streams.stored_log import FedLog
 from fogline.log import SiteLog
 from fogline.model.jobs import FIRST, SECOND, Assignment, Code, Place, Query, Steps
@@ -34,22 +37,27 @@ def job(text: str = TEXT, stage: str = "whole", name: str = "job") -> AgentJob:
     return make_job(Assignment(name, "1", Query(text, stage)), settings.load())
 
 
+def sent_over(feed: StoreFeed) -> StoreFeed:
+    """As the store process gets it."""
+    return from_json(StoreFeed, json.loads(json.dumps(to_json(feed))))
+
+
 def test_readings_and_insights_of_a_job() -> None:
-    found = {feed["log"]: feed for feed in feeds([job()], QUIET)}
+    found = {feed.log: feed for feed in feeds([job()], QUIET)}
     assert set(found) == {
         "rooms/#",
         "127.0.0.1:1/grid",
         "insights/job/warm",
         "insights/job/load",
     }
-    assert found["insights/job/warm"] == {"log": "insights/job/warm", "kind": "insights"}
+    assert found["insights/job/warm"] == StoreFeed("insights/job/warm", "insights")
     rooms = found["rooms/#"]
-    assert (rooms["kind"], rooms["format"]) == ("readings", "json")
-    assert (rooms["time"], rooms["entity"]) == ("t", "room")
+    assert (rooms.kind, rooms.format) == ("readings", "json")
+    assert (rooms.time, rooms.entity) == ("t", "room")
 
 
 def test_a_log_is_read_once_however_many_jobs_read_it() -> None:
-    logs = [feed["log"] for feed in feeds([job(), job(name="other")], QUIET)]
+    logs = [feed.log for feed in feeds([job(), job(name="other")], QUIET)]
     assert len(logs) == len(set(logs)) == 6
 
 
@@ -62,10 +70,10 @@ def test_a_message_that_several_patterns_take_is_stored_once(tmp_path: Path) -> 
             writer.append(sent)
             writer.commit()
     with SiteStore(tmp_path / "store") as store:
-        for feed in json.loads(json.dumps(feeds([], config))):
-            fed = FedLog(store, logs, feed)
+        for feed in feeds([], config):
+            fed = FedLog(store, logs, sent_over(feed))
             assert fed.turn(0.0) == 2
-            assert fed.told["state"] == "running"
+            assert fed.status.state == "running"
             fed.close()
         assert [value.value for value in everything(store)] == [1.0, 2.0]
 
@@ -78,19 +86,19 @@ c = STREAM FROM mqtt(topic="yard/+");
 d = STREAM FROM mqtt(topic="+/x");
 i = COMPUTE AVG(x FROM (a, b, c, d), 10 s) EVERY 10 s;
 """
-    found = {feed["log"]: feed.get("except") for feed in feeds([job(text)], QUIET)}
-    assert found.pop("insights/job/i") is None
+    found = {feed.log: feed.leave_out for feed in feeds([job(text)], QUIET)}
+    assert found.pop("insights/job/i") == ()
     assert found == {
-        "hall/#": None,
-        "127.0.0.1:1/hall/#": None,
-        "yard/+": None,
-        "+/x": ["hall/#", "yard/+"],
+        "hall/#": (),
+        "127.0.0.1:1/hall/#": (),
+        "yard/+": (),
+        "+/x": ("hall/#", "yard/+"),
     }
 
 
 def test_stages_keep_what_arises_where_they_run() -> None:
-    first = {feed["log"] for feed in feeds([job(stage=FIRST)], QUIET)}
-    second = {feed["log"] for feed in feeds([job(stage=SECOND)], QUIET)}
+    first = {feed.log for feed in feeds([job(stage=FIRST)], QUIET)}
+    second = {feed.log for feed in feeds([job(stage=SECOND)], QUIET)}
     assert first == {"rooms/#", "127.0.0.1:1/grid"}
     assert second == {"insights/job/warm", "insights/job/load"}
 
@@ -100,24 +108,24 @@ def test_insights_of_other_sites_are_kept_there() -> None:
 s = STREAM FROM mqtt(topic="i", format="insight");
 a = COMPUTE AVG(value, 10 s) EVERY 10 s;
 """
-    assert [feed["log"] for feed in feeds([job(text)], QUIET)] == ["insights/job/a"]
+    assert [feed.log for feed in feeds([job(text)], QUIET)] == ["insights/job/a"]
 
 
 def test_what_is_not_wanted_is_not_kept() -> None:
     no_readings = StoreConfig(metrics=False, readings=False)
-    assert all(feed["kind"] == "insights" for feed in feeds([job()], no_readings))
+    assert all(feed.kind == "insights" for feed in feeds([job()], no_readings))
     no_insights = StoreConfig(metrics=False, insights=False)
-    assert all(feed["kind"] == "readings" for feed in feeds([job()], no_insights))
+    assert all(feed.kind == "readings" for feed in feeds([job()], no_insights))
     assert topics(StoreConfig(enabled=False)) == []
 
 
 def test_topics_of_the_configuration_come_first() -> None:
     mine = StoredTopic("rooms/#", entity="sensor", fields=("x",))
     config = StoreConfig(topics=(mine,))
-    found = {feed["log"]: feed for feed in feeds([job()], config)}
-    assert found["rooms/#"]["entity"] == "sensor"
-    assert found["metrics/node"]["prefix"] == "node."
-    wanted = {item["pattern"]: item["deduplicate"] for item in topics(config)}
+    found = {feed.log: feed for feed in feeds([job()], config)}
+    assert found["rooms/#"].entity == "sensor"
+    assert found["metrics/node"].prefix == "node."
+    wanted = {item.pattern: item.deduplicate for item in topics(config)}
     assert wanted == {
         "rooms/#": False,
         "metrics/node": True,
@@ -137,7 +145,9 @@ c = COMPUTE AVG("x" FROM (items), 10 s) EVERY 10 s;
 
 
 def test_a_csv_stream_has_the_names_of_its_columns() -> None:
-    found = {feed["log"]: feed["header"] for feed in feeds([job(FORMATS)], QUIET) if "time" in feed}
+    found = {
+        feed.log: feed.header for feed in feeds([job(FORMATS)], QUIET) if feed.kind == "readings"
+    }
     assert found == {"lines": ("t", "s", "x", "note"), "trees": None, "items": None}
 
 
@@ -152,13 +162,13 @@ def test_csv_xml_and_cbor_come_into_the_store(tmp_path: Path) -> None:
         with logs.writer(log) as writer:
             writer.append([(log, payload) for payload in payloads])
             writer.commit()
-    declared = [feed for feed in feeds([job(FORMATS)], QUIET) if feed["log"] in sent]
+    declared = [feed for feed in feeds([job(FORMATS)], QUIET) if feed.log in sent]
     with SiteStore(tmp_path / "store") as store:
         told = {}
-        for feed in json.loads(json.dumps(declared)):
-            fed = FedLog(store, logs, feed)
+        for feed in declared:
+            fed = FedLog(store, logs, sent_over(feed))
             assert fed.turn(0.0) == 3
-            told[feed["log"]] = (fed.told["state"], fed.told["rejected"])
+            told[feed.log] = (fed.status.state, fed.status.rejected)
             fed.close()
         assert told == {
             "lines": ("running", {"not csv": 1}),
@@ -171,12 +181,12 @@ def test_csv_xml_and_cbor_come_into_the_store(tmp_path: Path) -> None:
 
 
 def test_a_csv_stream_without_names_is_told_as_not_kept(tmp_path: Path) -> None:
-    (feed,) = [feed for feed in feeds([job(FORMATS)], QUIET) if feed["log"] == "lines"]
+    (feed,) = [feed for feed in feeds([job(FORMATS)], QUIET) if feed.log == "lines"]
     with SiteStore(tmp_path / "store") as store:
         logs = SiteLog(tmp_path / "log", min_free_bytes=0)
-        told = FedLog(store, logs, feed | {"header": None}).told
-    assert told["state"] == "not kept"
-    assert "header" in told["why"]
+        told = FedLog(store, logs, replace(feed, header=None)).status
+    assert told.state == "not kept"
+    assert "header" in told.why
 
 
 @pytest.mark.parametrize("form", ["json", "ndjson", "senml", "csv", "xml", "cbor"])
@@ -186,7 +196,7 @@ def test_a_topic_may_have_any_format(tmp_path: Path, form: str) -> None:
     path.write_text(f"site: north\nstore: {json.dumps({'topics': [topic]})}\n", encoding="utf-8")
     (read,) = read_config(path).store.topics
     (feed,) = feeds([], StoreConfig(topics=(read,), metrics=False))
-    assert (feed["format"], list(feed["header"])) == (form, topic.get("header", []))
+    assert (feed.format, list(feed.header)) == (form, topic.get("header", []))
 
 
 @pytest.mark.parametrize(
@@ -222,19 +232,18 @@ def code(*topics: str, made: tuple[str, ...] = (), given: dict[str, str] | None 
 
 
 def test_what_code_reads_and_computes() -> None:
-    found = {feed["log"]: feed for feed in feeds([code("rooms/#", given=JSON_INPUT)], QUIET)}
+    found = {feed.log: feed for feed in feeds([code("rooms/#", given=JSON_INPUT)], QUIET)}
     assert set(found) == {"rooms/#", "out/mine"}
     rooms = found["rooms/#"]
-    assert (rooms["kind"], rooms["format"]) == ("readings", "json")
-    assert (rooms["time"], rooms["entity"], rooms["header"]) == ("t", "room", None)
-    assert found["out/mine"] == {
-        **{"log": "out/mine", "kind": "results", "job": "mine"},
-        **{"entity": "room", "time": "t"},
-    }
+    assert (rooms.kind, rooms.format) == ("readings", "json")
+    assert (rooms.time, rooms.entity, rooms.header) == ("t", "room", None)
+    assert found["out/mine"] == StoreFeed(
+        "out/mine", "results", job="mine", entity="room", time="t"
+    )
     (line,) = feeds([code("l", given={"format": "csv", "header": "t, x"})], NO_RESULTS)
-    assert (line["format"], line["header"]) == ("csv", ["t", "x"])
+    assert (line.format, line.header) == ("csv", ("t", "x"))
     (raw,) = feeds([code("l")], NO_RESULTS)
-    assert raw["format"] == "json"
+    assert raw.format == "json"
 
 
 NO_RESULTS = StoreConfig(metrics=False, insights=False)
@@ -243,10 +252,10 @@ NO_RESULTS = StoreConfig(metrics=False, insights=False)
 def test_what_other_jobs_compute_is_kept_where_they_run() -> None:
     assert feeds([code("mid", made=("mid",))], NO_RESULTS) == []
     (feed,) = feeds([code("plant/#", made=("plant/mean",))], NO_RESULTS)
-    assert feed["except"] == ["plant/mean"]
+    assert feed.leave_out == ("plant/mean",)
     mine = StoreConfig(metrics=False, insights=False, topics=(StoredTopic("plant/a"),))
-    found = {feed["log"]: feed for feed in feeds([code("plant/#", made=("plant/mean",))], mine)}
-    assert found["plant/#"]["except"] == ["plant/mean", "plant/a"]
+    found = {feed.log: feed for feed in feeds([code("plant/#", made=("plant/mean",))], mine)}
+    assert found["plant/#"].leave_out == ("plant/mean", "plant/a")
 
 
 def test_jobs_that_only_pass_on_have_no_results() -> None:
@@ -267,14 +276,14 @@ def test_results_of_code_come_into_the_store(tmp_path: Path) -> None:
         payloads = [json.dumps(record).encode() for record in records]
         writer.append([("out/mine", payload) for payload in (*payloads, b"\xff raw")])
         writer.commit()
-    (feed,) = [f for f in feeds([code("rooms/#", given=JSON_INPUT)], QUIET) if "job" in f]
+    (feed,) = [f for f in feeds([code("rooms/#", given=JSON_INPUT)], QUIET) if f.job]
     with SiteStore(tmp_path / "store") as store:
-        fed = FedLog(store, logs, json.loads(json.dumps(feed)))
+        fed = FedLog(store, logs, sent_over(feed))
         assert fed.turn(0.0) == 6
-        told = fed.told
+        told = fed.status
         fed.close()
-        assert told["state"] == "running"
-        assert told["rejected"] == {"no value": 1, "no time": 1, "not json": 1}
+        assert told.state == "running"
+        assert told.rejected == {"no value": 1, "no time": 1, "not json": 1}
         keys = {"road": "r", "lane": "l"}
         assert sorted(everything(store), key=lambda value: (value.time, value.metric)) == [
             Value("mine.mean", "a", START + 1_000_000, 1.5),

@@ -15,7 +15,7 @@ from fogline.common.state_files import read_state
 from fogline.log import SiteLog, get_position, set_position
 from fogline.log.counting import RecordCounter
 from fogline.model.jobs import LINK, Assignment, Query, Route
-from tests.agent.kit import fill
+from tests.agent.kit import fill, install
 
 TEXT = (
     's = STREAM FROM mqtt(topic="t", format="json", time="at");\n'
@@ -50,17 +50,17 @@ def test_what_is_muted_is_neither_published_nor_sent_nor_stored() -> None:
     assert set(muted.dropped()) == {LOG, "to/p/n"}
     assert {LOG, "to/p-2/n"} <= set(new.published())
     assert new.dropped() == []
-    stored = [feed["log"] for feed in feeds([muted], StoreConfig(metrics=False))]
+    stored = [feed.log for feed in feeds([muted], StoreConfig(metrics=False))]
     assert "insights/p/m" in stored
     assert LOG not in stored
 
 
 def test_a_route_to_the_topic_of_an_insight_takes_that_insight_alone() -> None:
-    assert [route["log"] for route in routes([made(OLD)])] == [LOG]
+    assert [route.log for route in routes([made(OLD)])] == [LOG]
     assert sendings(made(replace(MUTED, routes=(TO_CLOUD,)))) == []
     assert [s.key for s in sendings(made(OLD))] == [s.key for s in sendings(made(NEW))]
     everything = replace(OLD, routes=(replace(TO_CLOUD, topic="all"),))
-    assert [route["log"] for route in routes([made(everything)])] == ["insights/p/m", LOG]
+    assert [route.log for route in routes([made(everything)])] == ["insights/p/m", LOG]
 
 
 def test_who_reads_an_insight_at_its_site_reads_the_same_log_after_a_change() -> None:
@@ -72,20 +72,20 @@ def test_who_reads_an_insight_at_its_site_reads_the_same_log_after_a_change() ->
     assert LOG in reader.logs()
     for computing in ([OLD], [MUTED, NEW]):
         told = subscriptions([*map(made, computing), reader])
-        assert [item["log"] for item in told] == ["t"]
+        assert [item.log for item in told] == ["t"]
 
 
 def test_another_job_goes_on_sending_where_the_one_before_was(
     jobs: SiteJobs, logs: SiteLog
 ) -> None:
-    jobs.install([OLD])
+    install(jobs, OLD)
     sent = fill(logs, LOG, b"1")
     fill(logs, LOG, b"2")
     (sending,) = sendings(made(OLD))
     set_position(logs.folder(LOG), sending.reader, sent)
-    jobs.install([MUTED], revision=2)
+    install(jobs, MUTED, revision=2)
     jobs.clean_up(2)
-    jobs.install([NEW], revision=3)
+    install(jobs, NEW, revision=3)
     jobs.clean_up(3)
     assert get_position(logs.folder(LOG), sending.reader) == sent
 
@@ -93,12 +93,12 @@ def test_another_job_goes_on_sending_where_the_one_before_was(
 def test_a_route_that_a_running_job_gets_sends_what_comes_from_now_on(
     jobs: SiteJobs, logs: SiteLog
 ) -> None:
-    jobs.install([replace(OLD, routes=())])
+    install(jobs, replace(OLD, routes=()))
     end = fill(logs, LOG, b"1")
-    jobs.install([OLD])
+    install(jobs, OLD)
     (sending,) = sendings(made(OLD))
     assert get_position(logs.folder(LOG), sending.reader) == end
-    jobs.install([replace(OLD, routes=())], revision=2)
+    install(jobs, replace(OLD, routes=()), revision=2)
     jobs.clean_up(2)
     assert get_position(logs.folder(LOG), sending.reader) is None
 
@@ -106,10 +106,10 @@ def test_a_route_that_a_running_job_gets_sends_what_comes_from_now_on(
 def test_a_log_that_another_job_has_taken_over_stays_when_a_job_goes(
     jobs: SiteJobs, logs: SiteLog
 ) -> None:
-    jobs.install([MUTED, NEW])
+    install(jobs, MUTED, NEW)
     for log in (LOG, "insights/p/m"):
         fill(logs, log, b"1")
-    jobs.install([OLD])
+    install(jobs, OLD)
     assert get_position(logs.folder(LOG), sendings(made(OLD))[0].reader) is None, (
         "all is to be sent"
     )

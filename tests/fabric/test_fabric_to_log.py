@@ -10,12 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from fogline.fabric.contract import FabricLog, FabricLogStatus
 from fogline.fabric.errors import NodeAway
 from fogline.fabric.federation.fabric import Fabric
 from fogline.fabric.federation.sources import OwnChanges
@@ -98,13 +100,13 @@ class World:
 
     def places(self, question: Question) -> dict[str, int]:
         assert self.feed
-        told = [item for item in self.feed.status() if item["log"] == fabric_log(question)]
-        return dict(told[0]["nodes"]) if told else {}
+        told = [item for item in self.feed.status() if item.log == fabric_log(question)]
+        return dict(told[0].nodes) if told else {}
 
-    def state(self, question: Question = ALL) -> dict[str, Any]:
+    def state(self, question: Question = ALL) -> FabricLogStatus:
         assert self.feed
-        told = [item for item in self.feed.status() if item["log"] == fabric_log(question)]
-        return told[0] if told else {}
+        (found,) = [item for item in self.feed.status() if item.log == fabric_log(question)]
+        return found
 
     def records(self, question: Question = ALL) -> list[dict[str, Any]]:
         with self.logs.reader(fabric_log(question)) as reader:
@@ -138,8 +140,8 @@ def world(tmp_path: Path) -> Iterator[World]:
             node.store.close()
 
 
-def items(*questions: Question) -> list[dict[str, Any]]:
-    return [{"log": fabric_log(question), **question.as_json()} for question in questions]
+def items(*questions: Question) -> list[FabricLog]:
+    return [FabricLog(fabric_log(question), question) for question in questions]
 
 
 def test_it_begins_now_and_takes_all_nodes(world: World) -> None:
@@ -218,11 +220,11 @@ def test_a_node_that_was_away_is_caught_up_with(world: World) -> None:
     north.put(1)
     south.put(3)
     world.wait_for(1)
-    world.wait(lambda: world.state()["away"].get("south") == "it is away", "word of it")
+    world.wait(lambda: world.state().away.get("south") == "it is away", "word of it")
     south.away = False
     world.wait_for(4)
     assert world.numbers("south") == [0, 1, 2]
-    world.wait(lambda: not world.state()["away"], "word that it is back")
+    world.wait(lambda: not world.state().away, "word that it is back")
 
 
 def test_a_new_store_at_a_node_begins_anew(world: World) -> None:
@@ -247,7 +249,7 @@ def test_a_log_that_nobody_wants_begins_anew(world: World) -> None:
     world.wait_for(2)
     assert world.feed
     world.feed.set_logs([])
-    world.wait(lambda: world.feed and world.feed.status() == [], "end of the log")
+    world.wait(lambda: world.feed and world.feed.status() == (), "end of the log")
     north.put(3)
     world.feed.set_logs(items(ALL))
     world.wait(lambda: world.places(ALL), "feed")
@@ -320,13 +322,13 @@ def test_a_copy_here_is_followed_instead_of_its_origin(tmp_path: Path, world: Wo
         world.wait(lambda: len(world.places(question)) == 2, "feed")
         north.put(some_values(300))
         world.wait_for(300, question)
-        assert world.state(question)["copies"] == {}
+        assert world.state(question).copies == {}
         south.fabric.keep_copy("north", ("cpu%",))
-        world.wait(lambda: world.state(question)["copies"] == {"north": "south"}, "the copy")
+        world.wait(lambda: world.state(question).copies == {"north": "south"}, "the copy")
         north.put(some_values(300, first=300))
         world.wait_for(600, question)
         south.fabric.drop_copy("north")
-        world.wait(lambda: world.state(question)["copies"] == {}, "the origin again")
+        world.wait(lambda: world.state(question).copies == {}, "the origin again")
         north.put(some_values(300, first=600))
         world.wait_for(900, question)
         assert world.numbers("north", question) == list(range(900))
@@ -395,7 +397,7 @@ def test_a_share_is_sent_by_nodes_and_copies_alike(tmp_path: Path, world: World)
         world.wait_for(len(wanted), some)
         assert world.numbers("north", some) == wanted
         south.fabric.keep_copy("north", ("cpu%",))
-        world.wait(lambda: world.state(some)["copies"] == {"north": "south"}, "the copy")
+        world.wait(lambda: world.state(some).copies == {"north": "south"}, "the copy")
         north.put(some_values(1_000, first=1_000))
         wanted = sorted(int(value.value) for _, value in pages(south.fabric, ranged))
         world.wait_for(len(wanted), some)
@@ -409,8 +411,8 @@ def test_a_node_that_is_to_send_less_does_so_at_once(world: World) -> None:
     world.begin(ALL)
     assert world.feed is not None
     (log,) = items(ALL)
-    world.feed.set_logs([log | {"shares": {"north": 0.2}}])
-    world.wait(lambda: world.state()["shares"] == {"north": 0.2}, "less")
+    world.feed.set_logs([replace(log, shares={"north": 0.2})])
+    world.wait(lambda: world.state().shares == {"north": 0.2}, "less")
     north.put(1_000)
     south.put(1_000)
     world.wait(lambda: len(world.numbers("south")) == 1_000, "all of south")
@@ -419,7 +421,7 @@ def test_a_node_that_is_to_send_less_does_so_at_once(world: World) -> None:
     assert 100 < len(some) < 300
     assert {question.share for question in south.asked} == {1.0}
     world.feed.set_logs([log])
-    world.wait(lambda: world.state()["shares"] == {}, "all again")
+    world.wait(lambda: world.state().shares == {}, "all again")
     north.put(100)
     world.wait(lambda: world.numbers("north") == [*some, *range(1_000, 1_100)], "all of it")
 
@@ -455,7 +457,7 @@ def test_nonsense_hurts_only_who_tells_it(world: World, page: Changes) -> None:
     north = world.node("north")
     world.begin(ALL)
     liar = world.nodes["liar"] = Liar(page)
-    world.wait(lambda: world.state()["away"].get("liar"), "word of it")
+    world.wait(lambda: world.state().away.get("liar"), "word of it")
     north.put(2)
     world.wait_for(2)
     assert world.numbers("liar") == []
@@ -537,7 +539,7 @@ def test_a_bug_is_told_and_the_others_go_on(world: World, monkeypatch: pytest.Mo
     north = world.node("north")
     world.begin(ALL)
     world.nodes["south"] = Broken()
-    world.wait(lambda: "a bug" in str(world.state()["away"].get("south")), "the bug is told")
+    world.wait(lambda: "a bug" in str(world.state().away.get("south")), "the bug is told")
     north.put(3)
     world.wait_for(3)
     with monkeypatch.context() as patch:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fogline.fabric.contract import FeedStatus, StoreFeed
 from fogline.fabric.streams import log_to_store as feeding_module
 from fogline.fabric.streams.log_to_store import Feeding
 from fogline.fabric.streams.stored_log import source_of
@@ -119,11 +120,11 @@ def test_ndjson_has_a_record_a_line() -> None:
 
 
 def test_declarations_of_logs() -> None:
-    told = {"log": "a/b", "kind": "readings", "format": "senml", "entity": None, "labels": ["x"]}
-    assert source_of(told) == Readings(format="senml", labels=("x",))
-    assert source_of({"log": "a", "kind": "insights"}) == Insights()
-    told = {"log": "a", "format": "csv", "header": ["t", "x"]}
-    assert source_of(told) == Readings(format="csv", header=("t", "x"))
+    readings = StoreFeed("a/b", format="senml", labels=("x",))
+    assert source_of(readings) == Readings(format="senml", labels=("x",))
+    assert source_of(StoreFeed("a", "insights")) == Insights()
+    lines = StoreFeed("a", format="csv", header=("t", "x"))
+    assert source_of(lines) == Readings(format="csv", header=("t", "x"))
 
 
 # ── many logs ────────────────────────────────────────────────────────────────────────────────────
@@ -149,16 +150,18 @@ class Rig:
         shutil.rmtree(self.logs.folder(log))
 
     def want(self, *logs: str, **more: Any) -> None:
-        self.feeding.want([{"log": log, "kind": "readings", **more} for log in logs])
+        self.feeding.want([StoreFeed(log, **more) for log in logs])
 
-    def told(self, log: str) -> dict[str, Any]:
-        return next((item for item in self.feeding.status() if item["log"] == log), {})
+    def told(self, log: str) -> FeedStatus | None:
+        return next((item for item in self.feeding.status() if item.log == log), None)
 
     def state(self, log: str) -> str:
-        return str(self.told(log).get("state", "not told"))
+        found = self.told(log)
+        return found.state if found else "not told"
 
     def taken(self, log: str) -> int:
-        return int(self.told(log).get("values", -1))
+        found = self.told(log)
+        return found.values if found else -1
 
     def close(self) -> None:
         self.feeding.close()
@@ -181,7 +184,7 @@ def test_logs_are_followed_as_the_list_changes(rig: Rig) -> None:
     wait_for(lambda: rig.taken("a") == 2, 60, "the first log")
     rig.write("b", {"x": 3})
     wait_for(lambda: rig.taken("b") == 1, 60, "a log that was made later")
-    assert rig.told("a")["lag"] == 0
+    assert rig.told("a").lag == 0
     rig.want("b", "c")
     wait_for(lambda: not rig.told("a"), 60, "the end of the first log")
     rig.write("c", {"x": 4, "y": "on"})
@@ -236,16 +239,16 @@ def test_a_changed_declaration_counts_from_then_on(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("more", "why"),
     [({"format": "csv"}, "header"), ({"format": "raw"}, "raw"), ({"metric": "m"}, "together"),
-     ({"wrong": 1}, "wrong"), ({"kind": "other"}, "other"), ({"format": ["json"]}, "json")],
+     ({"job": "j"}, "job"), ({"kind": "other"}, "other")],
 )  # fmt: skip
 def test_what_is_not_kept_is_told_with_the_reason(rig: Rig, more: dict[str, Any], why: str) -> None:
-    rig.feeding.want([{"log": "bad", "kind": "readings", **more}, {"log": "good"}, {"log": ""}])
+    rig.feeding.want([StoreFeed("bad", **more), StoreFeed("good"), StoreFeed("")])
     rig.write("good", {"x": 1})
     wait_for(lambda: rig.taken("good") == 1, 60, "the other log")
     assert rig.state("bad") == "not kept"
-    assert why in rig.told("bad")["why"]
+    assert why in rig.told("bad").why
     assert rig.state("") == "not kept"
-    rig.feeding.want([{"log": "good"}])
+    rig.feeding.want([StoreFeed("good")])
     wait_for(lambda: not rig.told("bad"), 60, "the end of the bad one")
 
 
@@ -253,7 +256,7 @@ def test_values_that_are_none_are_counted(rig: Rig) -> None:
     rig.want("a", time="t")
     rig.write("a", b"rubbish", {"t": "never", "x": 1}, {"t": START, "x": 1})
     wait_for(lambda: rig.taken("a") == 1, 60, "the one value")
-    assert rig.told("a")["rejected"] == {"not json": 1, "no time": 1}
+    assert rig.told("a").rejected == {"not json": 1, "no time": 1}
 
 
 def test_a_full_store_is_tried_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +272,7 @@ def test_a_full_store_is_tried_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) 
     rig.want("a")
     rig.write("a", {"x": 1})
     wait_for(lambda: rig.state("a") == "full", 60, "the full store to be told")
-    assert rig.told("a")["lag"] > 0
+    assert rig.told("a").lag > 0
     full.clear()
     wait_for(lambda: rig.state("a") == "running", 60, "the store to be tried again")
     assert [value.value for value in everything(rig.store)] == [1.0]
@@ -305,7 +308,9 @@ def test_damage_is_skipped_and_counted(rig: Rig) -> None:
         file.seek(200)
         file.write(b"\xff" * 8)
     rig.want("a")
-    wait_for(lambda: rig.told("a").get("skipped_bytes", 0) > 0, 60, "the damage to be counted")
+    wait_for(
+        lambda: (found := rig.told("a")) and found.skipped_bytes > 0, 60, "the damage to be counted"
+    )
 
 
 def test_a_log_that_was_replaced_is_read_from_its_beginning(rig: Rig) -> None:

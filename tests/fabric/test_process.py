@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from fogline.common.errors import UsageError
 from fogline.common.http.server import Server, listen_again
 from fogline.common.process.children import Child
 from fogline.common.state_files import read_state
+from fogline.fabric.contract import StoreFeed, StoreProcessConfig, StoreStatus
 from fogline.fabric.process import limits_of
 from fogline.log import LogWriter, SiteLog
 from fogline.storage.limits import StoreLimits
@@ -40,16 +42,17 @@ class Process:
 
     def __init__(self, folder: Path, limits: dict[str, float] | None = None) -> None:
         self.folder = folder
-        self.config: dict[str, Any] = {
-            "site": "north", "folder": str(folder), "secrets": [[SECRET, None]],
-            "host": "127.0.0.1", "port": 0, "limits": limits or {}, "nodes": {},
-            "control": None, "feeds": [], "fabric_logs": [], "revision": 1,
-        }  # fmt: skip
+        self.config = StoreProcessConfig(
+            revision=1, site="north", folder=str(folder), secrets=((SECRET, None),),
+            host="127.0.0.1", hosts=(), port=0, limits=limits or {}, nodes={},
+            control=None, signed={}, feeds=(), fabric_logs=(),
+        )  # fmt: skip
         self.child = self._new()
 
     @property
-    def status(self) -> dict[str, Any]:
-        return self.child.status
+    def status(self) -> StoreStatus:
+        """Before the first one: a status without anything in it."""
+        return self.child.status or StoreStatus(self.child.state)
 
     def wait(self, true: Callable[[], Any], what: str) -> None:
         told = lambda: f"{what}: {self.status}\n{self.log()}"  # noqa: E731
@@ -59,28 +62,29 @@ class Process:
         self.child.keep_running()
         try:
             return bool(true())
-        except (KeyError, httpx.HTTPError):
+        except (TypeError, httpx.HTTPError):
             return False
 
     def running(self, state: str = "running") -> Process:
         self.wait(
-            lambda: (
-                self.status.get("state") == state
-                and self.status.get("revision") == self.config["revision"]
-            ),
+            lambda: self.status.state == state and self.status.revision == self.config.revision,
             f"process that is {state}",
         )
         return self
 
     def change(self, **more: Any) -> None:
-        self.config = {**self.config, **more, "revision": self.config["revision"] + 1}
+        self.config = replace(self.config, **more, revision=self.config.revision + 1)
         self.child.update()
+
+    def configure(self, *feeds: StoreFeed) -> None:
+        """Before it is started."""
+        self.config = replace(self.config, feeds=feeds)
 
     def get(self, path: str) -> dict[str, Any]:
         token = (self.folder / "store" / "token").read_text(encoding="utf-8").strip()
         headers = {"Authorization": f"Bearer {token}"}
         with httpx.Client(trust_env=False, timeout=60) as client:
-            reply = client.get(self.status["address"] + path, headers=headers)
+            reply = client.get(f"{self.status.address}{path}", headers=headers)
         reply.raise_for_status()
         return dict(reply.json())
 
@@ -90,8 +94,9 @@ class Process:
         self.child.wait(SECONDS)
         self.child = self._new()
 
-    def _new(self) -> Child:
-        return Child("store", "fogline.fabric.process", lambda: self.config, self.folder)
+    def _new(self) -> Child[StoreStatus]:
+        name, module = "store", "fogline.fabric.process"
+        return Child(name, module, lambda: self.config, StoreStatus, self.folder)
 
     def end(self) -> None:
         self.child.ask_to_end()
@@ -114,8 +119,8 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Process]]:
         process.end()
 
 
-def feed(log: str, **more: Any) -> dict[str, Any]:
-    return {"log": log, "kind": "readings", "format": "json", "time": "t", "entity": "s", **more}
+def feed(log: str, form: str = "json", **more: Any) -> StoreFeed:
+    return StoreFeed(log, format=form, time="t", entity="s", **more)
 
 
 def write(writer: LogWriter, numbers: range) -> None:
@@ -139,24 +144,24 @@ def stored(folder: Path, metric: str = "x") -> list[int]:
 
 def test_it_stores_answers_and_ends(make: Callable[..., Process], tmp_path: Path) -> None:
     process = make()
-    process.config["feeds"] = [feed("plant")]
+    process.configure(feed("plant"))
     with SiteLog(tmp_path / "log", min_free_bytes=0).writer("plant") as writer:
         write(writer, range(100))
         process.running()
         process.wait(lambda: len(process.get("/v1/latest?scope=node")["values"]) == 10, "values")
-        first = process.status["address"]
-        assert process.status["store"]["latest"] >= 0
+        first = process.status.address
+        assert process.status.store["latest"] >= 0
         told = process.get("/v1/latest?metric=x&entity=s4")
         assert [value["value"] for value in told["values"]] == [99.0]
         assert told["nodes"] == [{"node": "north", "state": "answered"}]
-        process.wait(lambda: process.status["feeds"][0]["values"] == 200, "count of values")
+        process.wait(lambda: process.status.feeds[0].values == 200, "count of values")
         pid = process.child.pid
         process.end()
         assert not psutil.pid_exists(pid)
         assert stored(tmp_path) == list(range(100))
         assert stored(tmp_path, "on") == [1, 0] * 50
         process.running()
-        assert process.status["address"] == first, "the port stays the same"
+        assert process.status.address == first, "the port stays the same"
         assert (tmp_path / "store" / "token").stat().st_mode & 0o777 == 0o600
 
 
@@ -175,9 +180,9 @@ def test_what_it_writes_is_for_its_owner_only(make: Callable[..., Process]) -> N
 def test_it_follows_changes_and_starts_anew_for_others(make: Callable[..., Process]) -> None:
     process = make().running()
     pid = process.child.pid
-    process.change(feeds=[feed("plant"), feed("other", format="csv")])
+    process.change(feeds=(feed("plant"), feed("other", "csv")))
     process.running()
-    assert [item["state"] for item in process.status["feeds"]] == ["running", "not kept"]
+    assert [item.state for item in process.status.feeds] == ["running", "not kept"]
     assert process.child.pid == pid
     process.change(nodes={"south": "http://127.0.0.1:9"})
     process.running()
@@ -221,7 +226,7 @@ def test_killed_at_any_moment_nothing_is_lost_or_doubled(
 ) -> None:
     chance = random.Random(seed)
     process = make(**SMALL)
-    process.config["feeds"] = [feed("plant"), feed("grid", fields=["x"], prefix="grid.")]
+    process.configure(feed("plant"), feed("grid", fields=("x",), prefix="grid."))
     publisher = Publisher(SiteLog(tmp_path / "log", min_free_bytes=0))
     process.running()
     publisher.start()
@@ -246,13 +251,13 @@ def all_taken(process: Process) -> bool:
     """Whether the logs are in the store, on disk; not from before they ended."""
     told = process.status
     process.wait(lambda: process.status is not told, "a new status")
-    lag = sum(int(item["lag"]) for item in process.status["feeds"])
-    return lag + int(process.status["store"]["waiting"]) == 0
+    lag = sum(item.lag for item in process.status.feeds)
+    return lag + int(process.status.store["waiting"]) == 0
 
 
 def test_it_ends_with_its_parent(make: Callable[..., Process], tmp_path: Path) -> None:
     process = make()
-    process.config["feeds"] = [feed("plant")]
+    process.configure(feed("plant"))
     with SiteLog(tmp_path / "log", min_free_bytes=0).writer("plant") as writer:
         process.running()
         write(writer, range(10))
@@ -273,15 +278,15 @@ def test_a_damaged_store_is_told_and_not_touched(
     good = manifest.read_bytes() if manifest.exists() else None
     manifest.write_bytes(b"rubbish")
     process.running("damaged")
-    assert "manifest" in process.status["why"]
-    assert process.status["hint"]
+    assert "manifest" in process.status.why
+    assert process.status.hint
     pid = process.child.pid
     assert manifest.read_bytes() == b"rubbish"
     if good is None:
         manifest.unlink()
     else:
         manifest.write_bytes(good)
-    process.change(feeds=[])
+    process.change(feeds=())
     process.running()
     assert process.child.pid == pid, "it tries again by itself"
 
@@ -291,13 +296,13 @@ def test_a_store_in_use_and_a_port_in_use_are_told(
 ) -> None:
     with SiteStore(tmp_path / "store"):
         process = make().running("failed")
-        assert "in use" in process.status["why"]
+        assert "in use" in process.status.why
     process.running()
     taken = Server("127.0.0.1", 0)
     try:
         process.change(port=taken.port)
         process.running("failed")
-        assert str(taken.port) in process.status["why"]
+        assert str(taken.port) in process.status.why
     finally:
         taken.stop()
 
@@ -307,7 +312,7 @@ def test_a_store_that_cannot_be_written_says_so(
 ) -> None:
     """A folder in the way of its files stands for a full disk."""
     process = make(flush_us=1_000, flush_rows=5, wait_rows=20)
-    process.config["feeds"] = [feed("plant")]
+    process.configure(feed("plant"))
     with SiteLog(tmp_path / "log", min_free_bytes=0).writer("plant") as writer:
         process.running()
         data = tmp_path / "store" / "data"
@@ -319,10 +324,10 @@ def test_a_store_that_cannot_be_written_says_so(
             nonlocal written
             write(writer, range(written, written + 10))
             written += 10
-            return bool(process.status["feeds"][0]["state"] != "running")
+            return bool(process.status.feeds[0].state != "running")
 
         process.wait(held_up, "the log's trouble")
-        process.wait(lambda: process.status["state"] in ("failing", "full"), "trouble told")
+        process.wait(lambda: process.status.state in ("failing", "full"), "trouble told")
         used = psutil.Process(process.child.pid)
         before = used.cpu_times()
         told = process.status
@@ -331,8 +336,8 @@ def test_a_store_that_cannot_be_written_says_so(
         assert after.user + after.system - before.user - before.system < 2, "it does not spin"
         data.unlink()
         (tmp_path / "away").rename(data)
-        process.wait(lambda: process.status["state"] == "running", "a store that works again")
-        process.wait(lambda: process.status["feeds"][0]["lag"] == 0, "all that waited")
+        process.wait(lambda: process.status.state == "running", "a store that works again")
+        process.wait(lambda: process.status.feeds[0].lag == 0, "all that waited")
         process.end()
     assert stored(tmp_path) == list(range(written))
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from fogline.common.process.contract import to_json
 from fogline.log import LogWriter, SiteLog
 from tests.waiting import wait_for
 
@@ -47,25 +48,25 @@ def write(writer: LogWriter, values: Sequence[int], commit: int = 7) -> None:
 
 
 class Process:
-    """One of our modules as a child process: told what is wanted, tells how it is."""
+    """One of our modules as a child process: its configuration in, its status out."""
 
-    def __init__(self, module: str, config: dict[str, Any]) -> None:
+    def __init__(self, module: str, config: object) -> None:
         self.status: dict[str, Any] = {}
         self._process = subprocess.Popen(
             [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
-        self.tell(config)
+        self.configure(config)
 
     def _listen(self) -> None:
         assert self._process.stdout
         for line in self._process.stdout:
             self.status = json.loads(line)
 
-    def tell(self, config: dict[str, Any]) -> None:
+    def configure(self, config: object) -> None:
         assert self._process.stdin
-        self._process.stdin.write(json.dumps(config) + "\n")
+        self._process.stdin.write(json.dumps(to_json(config)) + "\n")
         self._process.stdin.flush()
 
     def reaches(self, revision: int) -> None:

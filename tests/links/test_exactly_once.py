@@ -11,7 +11,8 @@ from uuid import uuid4
 
 import pytest
 
-from fogline.agent.ingest.intake import Intake, Subscription
+from fogline.agent.contracts.ingest import Subscription
+from fogline.agent.ingest.intake import SubscriptionIntake
 from fogline.broker import Broker, BrokerRefusedError, Message, Options, open_broker
 from fogline.broker.memory import hub
 from fogline.broker.mosquitto import server
@@ -44,7 +45,7 @@ class Receiving:
     def __init__(self, address: str, logs: SiteLog, pattern: str, client: str = "ingest") -> None:
         self.broker = open_broker(address, Options(client_id=client, persistent=True))
         self.broker.connect()
-        self.intake = Intake(Subscription(pattern, pattern, address), self.broker, logs)
+        self.intake = SubscriptionIntake(Subscription(pattern, pattern, address), self.broker, logs)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self.intake.run, args=(self._stop,), daemon=True)
         self._thread.start()

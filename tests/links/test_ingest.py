@@ -6,13 +6,14 @@ import random
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from fogline.agent.contracts.ingest import IngestConfig, Subscription
 from fogline.broker import Broker, Message, Options, open_broker
 from fogline.broker.mosquitto.journal import READER
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
+from fogline.links.copier import Copy
 from fogline.links.sender import Outlet, batched
 from fogline.log import LogWriter, SiteLog, get_position
 from tests.links.kit import Process, contents, eventually, numbers, site, write
@@ -45,34 +46,37 @@ class Ingest(Process):
         journal: Path | None,
         url: str = "",
         patterns: Sequence[str] = (),
-        copies: Sequence[dict[str, str]] = (),
+        copies: Sequence[Copy] = (),
     ) -> None:
-        self._common = {"logs": str(logs.root), "min_free_bytes": 0, "tls": None, "client": "test"}
-        if journal is not None:
-            self._common["journal"] = str(journal)
+        self._logs, self._journal = logs, journal
         self._url = url
         self.deduplicate = True
         self.revision = 1
         super().__init__("fogline.agent.ingest.process", self._config(patterns, copies))
         self.reaches(1)
 
-    def _config(self, patterns: Sequence[str], copies: Sequence[dict[str, str]]) -> dict[str, Any]:
-        subscriptions = [
-            {"pattern": p, "log": p, "broker": self._url, "deduplicate": self.deduplicate}
-            for p in patterns
-        ]
-        wanted = {"subscriptions": subscriptions, "copies": list(copies), "revision": self.revision}
-        return self._common | wanted
+    def _config(self, patterns: Sequence[str], copies: Sequence[Copy]) -> IngestConfig:
+        return IngestConfig(
+            revision=self.revision,
+            logs=str(self._logs.root),
+            min_free_bytes=0,
+            same_machine=True,
+            tls=None,
+            client="test",
+            subscriptions=tuple(Subscription(p, p, self._url, self.deduplicate) for p in patterns),
+            copies=tuple(copies),
+            journal=str(self._journal) if self._journal is not None else None,
+        )
 
-    def wants(self, *patterns: str, copies: tuple[dict[str, str], ...] = ()) -> None:
+    def wants(self, *patterns: str, copies: tuple[Copy, ...] = ()) -> None:
         """Returns when that is in force."""
         self.revision += 1
-        self.tell(self._config(patterns, copies))
+        self.configure(self._config(patterns, copies))
         self.reaches(self.revision)
 
 
-def copy(log: str, topic: str, begin: str = "start", index: int = 0) -> dict[str, str]:
-    return {"log": log, "topic": topic, "reader": f"route {log} {index}", "begin": begin}
+def copy(log: str, topic: str, begin: str = "start", index: int = 0) -> Copy:
+    return Copy(log, topic, f"route {log} {index}", begin)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,7 +16,9 @@ from uuid import uuid4
 import pytest
 
 from fogline.agent.broker import connections
-from fogline.agent.ingest.intake import Intake, Subscription
+from fogline.agent.contracts.ingest import Subscription
+from fogline.agent.contracts.publish import OutgoingRoute, PublishConfig
+from fogline.agent.ingest.intake import SubscriptionIntake
 from fogline.agent.publish import process as module
 from fogline.agent.publish.process import Publishing
 from fogline.broker import Broker, Message, Options, Ticket, open_broker
@@ -41,7 +44,7 @@ class Site:
         self.logs = site(folder)
         self._broker = open_broker(self.url, Options(client_id="ingest", persistent=True))
         self._broker.connect()
-        self._intake = Intake(Subscription("#", "#", self.url), self._broker, self.logs)
+        self._intake = SubscriptionIntake(Subscription("#", "#", self.url), self._broker, self.logs)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._intake.run, args=(self._stop,), daemon=True)
         self._thread.start()
@@ -64,22 +67,26 @@ def sites(tmp_path: Path) -> Iterator[list[Site]]:
         item.stop()
 
 
-def route(log: str, url: str, mode: str = "link", topic: str = "t", index: int = 0) -> Any:
-    reader = f"route j {index}"
-    place = {"log": log, "topic": topic, "broker": url, "reader": reader}
-    return place | {"mode": mode, "begin": "start"}
+def route(
+    log: str, url: str, mode: str = "link", topic: str = "t", index: int = 0
+) -> OutgoingRoute:
+    return OutgoingRoute(log, url, mode, topic, f"route j {index}")
 
 
-def config(logs: SiteLog, own: str, *routes: Any, topics: Any = (), revision: int = 1) -> Any:
-    return {
-        "logs": str(logs.root),
-        "tls": None,
-        "client": "test-publish",
-        "broker": own,
-        "topics": list(topics),
-        "routes": list(routes),
-        "revision": revision,
-    }
+def config(
+    logs: SiteLog, own: str, *routes: OutgoingRoute, topics: Sequence[str] = (), revision: int = 1
+) -> PublishConfig:
+    """A route without an address leads to the site's own broker."""
+    return PublishConfig(
+        revision=revision,
+        logs=str(logs.root),
+        same_machine=True,
+        tls=None,
+        client="test-publish",
+        broker=own,
+        topics=tuple(topics),
+        routes=tuple(replace(item, broker=item.broker or own) for item in routes),
+    )
 
 
 def until(publishing: Publishing, condition: Any) -> None:
@@ -101,14 +108,14 @@ def test_a_broker_that_is_away_holds_up_nobody_else(near: SiteLog, sites: list[S
     until(publishing, lambda: len(a.numbers()) >= 200)
     until(publishing, lambda: publishing.in_force)
     told = publishing.status()
-    assert (told["state"], told["revision"]) == ("running", 1)
-    away, here = told["routes"]
-    assert away["state"].startswith("waiting for the broker")
-    assert (away["messages"], here["messages"]) == (0, 100)
-    assert away["lag"] > 0
-    (topic,) = told["topics"]
-    assert (topic["topic"], topic["state"], topic["messages"]) == ("z", "running", 100)
-    assert (topic["left_out"], topic["refused"], topic["problem"]) == (0, 0, "")
+    assert (told.state, told.revision) == ("running", 1)
+    away, here = told.routes
+    assert away.state.startswith("waiting for the broker")
+    assert (away.messages, here.messages) == (0, 100)
+    assert away.lag > 0
+    (topic,) = told.topics
+    assert (topic.topic, topic.state, topic.messages) == ("z", "running", 100)
+    assert (topic.left_out, topic.refused, topic.problem) == (0, 0, "")
     b.hub.start()
     until(publishing, lambda: len(b.numbers()) >= 100)
     publishing.finish()
@@ -229,7 +236,7 @@ def test_a_route_that_vanishes_and_comes_back_goes_on(near: SiteLog, sites: list
         until(publishing, lambda: len(a.numbers()) >= 10)
         publishing.change(config(near, a.url, revision=2))
         until(publishing, lambda: publishing.revision == 2)
-        assert publishing.status()["routes"] == []
+        assert publishing.status().routes == ()
         write(writer, range(10, 20))
         publishing.step()
         publishing.change(config(near, a.url, route("out", a.url), revision=3))
@@ -309,7 +316,7 @@ def test_the_process_takes_changes(near: SiteLog, broker: Mosquitto) -> None:
     reader.subscribe("#")
     process = Process("fogline.agent.publish.process", config(near, broker.url))
     process.reaches(1)
-    process.tell(config(near, broker.url, route("out", "", "publish", "p"), revision=2))
+    process.configure(config(near, broker.url, route("out", "", "publish", "p"), revision=2))
     process.reaches(2)
     found: list[tuple[str, bytes]] = []
 

@@ -13,18 +13,18 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from fogline.broker import Tls
 from fogline.common.errors import FoglineError, UsageError
 from fogline.common.http.server import listen_again
-from fogline.common.process.parent import Parent, tell
+from fogline.common.process.parent import Parent
 from fogline.common.process.priority import step_back
 from fogline.fabric.api.node import Node
 from fogline.fabric.api.rest import make_app
 from fogline.fabric.api.tokens_file import Callers
+from fogline.fabric.contract import ControlBroker, StoreProcessConfig, StoreStatus
 from fogline.fabric.http.secrets import Secrets
 from fogline.fabric.membership.options import FabricOptions
 from fogline.fabric.memory import save_memory
@@ -40,7 +40,7 @@ from fogline.storage.store import SiteStore
 
 _NICENESS = 10
 """What comes in and what is computed goes before: it waits in memory, this waits in a log."""
-_TELL_SECONDS = 2.0
+_STATUS_SECONDS = 2.0
 _TICK_SECONDS = 0.5
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
 _FIXED = ("site", "folder", "host", "hosts", "port", "limits", "control")
@@ -57,7 +57,7 @@ def main() -> None:
     os.umask(0o077)  # what it stores is for its owner only
     step_back(_NICENESS)
     save_memory()
-    parent = Parent()
+    parent = Parent(StoreProcessConfig)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     pause = _FIRST_PAUSE
     while not parent.gone.is_set():
@@ -68,27 +68,28 @@ def main() -> None:
             state = "damaged" if isinstance(error, StoreDamaged) else "failed"
             hint = error.hint if isinstance(error, FoglineError) else ""
             print(f"store: {error}", file=sys.stderr, flush=True)
-            changed = _wait(parent, {"state": state, "why": str(error), "hint": hint}, pause)
+            failure = StoreStatus(state, why=str(error), hint=hint)
+            changed = _wait(parent, failure, pause)
             pause = _FIRST_PAUSE if changed else min(2 * pause, _LONGEST_PAUSE)
 
 
-def run(parent: Parent) -> None:
-    """Until the parent is gone or wants what only a new process can do."""
+def run(parent: Parent[StoreProcessConfig]) -> None:
+    """Until the parent is gone or asks for what only a new process can do."""
     store = StoreProcess(parent.config)
     try:
         store.start()
-        due, told = 0.0, ("", 0)
+        due, reported = 0.0, ("", 0)
         while not parent.gone.is_set():
             if (config := parent.changed()) is not None:
-                if any(config.get(key) != parent.config.get(key) for key in _FIXED):
+                if any(getattr(config, key) != getattr(parent.config, key) for key in _FIXED):
                     return
                 parent.config = config
                 store.change(config)
             store.sign()
             news = store.state(), store.revision()
-            if news != told or time.monotonic() >= due:
-                due, told = time.monotonic() + _TELL_SECONDS, news
-                tell(store.status())
+            if news != reported or time.monotonic() >= due:
+                due, reported = time.monotonic() + _STATUS_SECONDS, news
+                parent.report_status(store.status())
             parent.wait(_TICK_SECONDS)
     finally:
         store.stop()
@@ -97,31 +98,30 @@ def run(parent: Parent) -> None:
 class StoreProcess:
     """Everything of it. Raises `FoglineError` from its construction when something is missing."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: StoreProcessConfig) -> None:
         from fogline.fabric.federation.fabric import (
             Fabric,  # makes columns, which would import pandas
         )
 
         self._config = config
         self._revision = 0
-        site, folder = str(config["site"]), Path(config["folder"])
-        self._secrets = Secrets(config.get("secrets") or (), bool(config.get("control")))
-        limits = limits_of(config.get("limits") or {})
+        site, folder = config.site, Path(config.folder)
+        self._secrets = Secrets(config.secrets, config.control is not None)
+        limits = limits_of(config.limits)
         with ExitStack() as opened:
             self._store = opened.enter_context(SiteStore(folder / "store", site, limits))
             callers = Callers(folder / "store", self._secrets)
             keys = SpaceKeys(folder / "store")
-            host, port = config.get("host") or "127.0.0.1", config.get("port") or 0
-            hosts = [str(name) for name in config.get("hosts") or ()]
-            self._server = listen_again(host, port, folder / "store-port", hosts)
+            memory = folder / "store-port"
+            self._server = listen_again(config.host, config.port, memory, config.hosts)
             opened.callback(self._server.stop)
-            options = options_of(config.get("control") or {})
+            options = options_of(config.control)
             self._fabric = Fabric(site, self._store, folder, self._secrets, options)
             opened.pop_all()  # from here on `stop` closes them
         logs = SiteLog(folder / "log")
         self._node = Node(site, self._store, self._fabric, callers, keys)
         self._feeding = Feeding(self._store, logs)
-        self._streams = FabricFeed(logs, self._fabric.change_sources, self._described)
+        self._streams = FabricFeed(logs, self._fabric.change_sources, self._describe)
 
     def start(self) -> None:
         self._store.start()
@@ -131,19 +131,19 @@ class StoreProcess:
         self._streams.start()
         self._server.start(make_app(self._node))
 
-    def change(self, config: Mapping[str, Any]) -> None:
+    def change(self, config: StoreProcessConfig) -> None:
         """Other logs, other nodes. What is signed is known before any value of it comes."""
         self._config = config
-        self._secrets.change(config.get("secrets") or ())
+        self._secrets.change(config.secrets)
         self.sign()
-        self._feeding.want(config.get("feeds") or ())
-        self._fabric.set_nodes(config.get("nodes") or {})
-        self._streams.set_logs(config.get("fabric_logs") or ())
+        self._feeding.want(config.feeds)
+        self._fabric.set_nodes(config.nodes)
+        self._streams.set_logs(config.fabric_logs)
 
     def sign(self) -> None:
         """What the site's jobs say about who may read their insights; again and again, because a
         store that lost its disk gets back from others what it said before."""
-        self._store.metadata.sign(self._config.get("signed") or {})
+        self._store.metadata.sign(self._config.signed)
 
     def stop(self) -> None:
         """Whatever was taken is on disk afterwards, if there is space."""
@@ -155,7 +155,7 @@ class StoreProcess:
 
     def state(self) -> str:
         """In a word."""
-        if any(feed["state"] == FULL for feed in self._feeding.status()):
+        if any(feed.state == FULL for feed in self._feeding.status()):
             return FULL
         if self._store.state().problem is not None:
             return "failing"
@@ -164,26 +164,26 @@ class StoreProcess:
     def revision(self) -> int:
         """Of the configuration that is in force."""
         if self._feeding.settled:
-            self._revision = int(self._config.get("revision") or 0)
+            self._revision = self._config.revision
         return self._revision
 
-    def status(self) -> dict[str, Any]:
-        return {
-            "state": self.state(),
-            "revision": self.revision(),
-            "address": self._server.address,
-            "store": asdict(self._store.state()),
-            "damaged": [str(path) for path in self._store.damaged],
-            "feeds": self._feeding.status(),
-            "nodes": [dict(node) for node in self._fabric.nodes()],
-            "fabric_logs": self._streams.status(),
-        }
+    def status(self) -> StoreStatus:
+        return StoreStatus(
+            self.state(),
+            self.revision(),
+            address=self._server.address,
+            store=asdict(self._store.state()),
+            damaged=tuple(str(path) for path in self._store.damaged),
+            feeds=self._feeding.status(),
+            nodes=tuple(self._fabric.nodes()),
+            fabric_logs=self._streams.status(),
+        )
 
-    def _described(self) -> Descriptions:
+    def _describe(self) -> Descriptions:
         return descriptions_of(self._store.metadata.table())
 
 
-def limits_of(config: Mapping[str, Any]) -> StoreLimits:
+def limits_of(config: Mapping[str, float]) -> StoreLimits:
     """The store's limits from `{hours, megabytes, memory_megabytes, …}`. Raises `UsageError`."""
     found: dict[str, int] = {}
     for key, value in config.items():
@@ -199,18 +199,20 @@ def limits_of(config: Mapping[str, Any]) -> StoreLimits:
     return StoreLimits(**found)  # type: ignore[arg-type]
 
 
-def options_of(control: Mapping[str, Any]) -> FabricOptions:
-    """How nodes are found: at the control broker `{"url", "tls"}`, if there is one."""
-    files = {name: Path(path) for name, path in (control.get("tls") or {}).items() if path}
-    return FabricOptions(control=str(control.get("url") or ""), tls=Tls(**files) if files else None)
+def options_of(control: ControlBroker | None) -> FabricOptions:
+    """How nodes are found: at the control broker, if there is one."""
+    if control is None:
+        return FabricOptions()
+    files = {name: Path(path) for name, path in (control.tls or {}).items()}
+    return FabricOptions(control=control.url, tls=Tls(**files) if files else None)
 
 
-def _wait(parent: Parent, told: dict[str, Any], seconds: float) -> bool:
-    """Keeps telling what is wrong for so long, or until something else is wanted, then true."""
+def _wait(parent: Parent[StoreProcessConfig], failure: StoreStatus, seconds: float) -> bool:
+    """Reports what is wrong for so long, or until the configuration changes, then true."""
     deadline = time.monotonic() + seconds
     while not parent.gone.is_set() and (left := deadline - time.monotonic()) > 0:
-        tell({**told, "revision": parent.config.get("revision", 0)})
-        parent.wait(min(left, _TELL_SECONDS))
+        parent.report_status(replace(failure, revision=parent.config.revision))
+        parent.wait(min(left, _STATUS_SECONDS))
         if (config := parent.changed()) is not None:
             parent.config = config
             return True

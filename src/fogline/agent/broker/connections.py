@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fogline.broker import (
@@ -21,18 +21,18 @@ _RETRY_SECONDS = 0.5
 _REFUSED_SECONDS = 5.0
 
 
-def broker_options(client: str, tls: dict[str, str] | None, persistent: bool = False) -> Options:
+def broker_options(client: str, tls: Mapping[str, str] | None, persistent: bool = False) -> Options:
     files = {name: Path(path) for name, path in (tls or {}).items()}
     return Options(client_id=client, persistent=persistent, tls=Tls(**files) if files else None)
 
 
-def connect(broker: Broker, stop: threading.Event, tell: Callable[[str], None]) -> bool:
+def connect(broker: Broker, stop: threading.Event, report: Callable[[str], None]) -> bool:
     """Tries until the connection stands; false when `stop` is set, or the broker closed, first.
 
-    `tell` gets the reason whenever it does not. What a person has to put right (a wrong password,
+    `report` gets the reason whenever it does not. What a person has to put right (a wrong password,
     a bad certificate) is tried again too, less often.
     """
-    told = ""
+    last = ""
     while not stop.is_set():
         try:
             broker.connect()
@@ -41,10 +41,10 @@ def connect(broker: Broker, stop: threading.Event, tell: Callable[[str], None]) 
             return False
         except BrokerError as error:
             soon = isinstance(error, BrokerUnreachableError)
-            tell(f"waiting for the broker: {error}")
-            if str(error) != told:
-                told = str(error)
-                print(f"waiting for the broker: {told}", file=sys.stderr, flush=True)
+            report(f"waiting for the broker: {error}")
+            if str(error) != last:
+                last = str(error)
+                print(f"waiting for the broker: {last}", file=sys.stderr, flush=True)
             stop.wait(_RETRY_SECONDS if soon else _REFUSED_SECONDS)
     return False
 
@@ -56,7 +56,7 @@ class Connection:
         self.broker = open_broker(url, options)
         self._waiting = "waiting for the broker"
         self._stop = threading.Event()
-        arguments = (self.broker, self._stop, self._tell)
+        arguments = (self.broker, self._stop, self._set_waiting)
         self._thread = threading.Thread(target=connect, args=arguments, daemon=True)
         self._thread.start()
 
@@ -66,7 +66,7 @@ class Connection:
             return "running"
         return self._waiting if self._thread.is_alive() else f"disconnected: {self.broker.problem}"
 
-    def _tell(self, text: str) -> None:
+    def _set_waiting(self, text: str) -> None:
         self._waiting = text
 
     def close(self) -> None:

@@ -6,8 +6,8 @@ import contextlib
 import secrets
 import shutil
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fogline.agent.broker.connections import Connection, broker_options
 from fogline.agent.config.site import DEFAULT_PROTOCOL, BrokerConfig
@@ -20,6 +20,15 @@ from fogline.common.state_files import StateDamaged, read_state, set_aside, writ
 from fogline.log import Limits, enforce, get_position
 from fogline.log.writer import now_us
 from fogline.model.broker_url import BrokerUrl
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStatus:
+    state: str
+    address: str
+    pid: int | None = None
+    """This and the next: only of the site's own broker."""
+    restarts: int | None = None
 
 
 class SiteBroker:
@@ -138,12 +147,11 @@ class SiteBroker:
         if self._own is not None:
             self._own.stop()
 
-    def status(self) -> dict[str, Any]:
-        state = self._watch.state if self._watch is not None else "starting"
-        told: dict[str, Any] = {"state": state, "address": self.address}
+    def status(self) -> BrokerStatus:
         if self._own is not None:
-            told |= {"pid": self._own.pid, "restarts": self._restarts, "state": self._state()}
-        return told
+            return BrokerStatus(self._state(), self.address, self._own.pid, self._restarts)
+        state = self._watch.state if self._watch is not None else "starting"
+        return BrokerStatus(state, self.address)
 
     def _state(self) -> str:
         """A broker without space stands still, and its clients wait."""

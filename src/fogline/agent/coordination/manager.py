@@ -1,4 +1,4 @@
-"""A site under a coordinator: it announces itself, does what it is told, tells how it is."""
+"""A site under a coordinator: it announces itself, carries out commands, reports its status."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import psutil
 
 from fogline.agent.broker.site_broker import SiteBroker
 from fogline.agent.config.site import SiteConfig
+from fogline.agent.contracts.engine import EngineJobStatus
+from fogline.agent.contracts.site_status import SiteStatus
 from fogline.agent.coordination.fabric_secret import SiteSecret
 from fogline.agent.coordination.probes import Prober
 from fogline.agent.coordination.store_commands import StoreCommands
-from fogline.agent.jobs.forwarders import observed_forwarder
+from fogline.agent.jobs.forwarders import observe_forwarder
 from fogline.agent.jobs.packages import Packages
 from fogline.agent.jobs.site_jobs import SiteJobs
 from fogline.broker import Tls
@@ -60,7 +62,7 @@ class Managed(Protocol):
 
     def take_secret(self, handed: FabricSecret) -> None: ...
 
-    def status(self) -> dict[str, Any]: ...
+    def status(self) -> SiteStatus: ...
 
 
 class Manager:
@@ -84,7 +86,7 @@ class Manager:
         self._store = site.store_address
         self._prober = Prober(site.config.site, url, site.config.peer_url, tls)
         options = ControlOptions(tls=tls)
-        self._node = ControlledNode(url, self.describe, operations, self.tell, options)
+        self._node = ControlledNode(url, self.describe, operations, self.status_payload, options)
         self._states: dict[str, str] = {}
 
     def start(self) -> None:
@@ -96,8 +98,8 @@ class Manager:
         self._node.close()
 
     def tick(self) -> None:
-        """A job that changed its state is told at once."""
-        states = {job.job: job.state for job in self._observed(self._site.status())}
+        """A job that changed its state is reported at once."""
+        states = {job.job: job.state for job in self._observe_jobs(self._site.status())}
         if states != self._states:
             self._states = states
             self._node.changed()
@@ -108,7 +110,7 @@ class Manager:
     def state(self) -> str:
         return self._node.problem or (_RUNNING if self._node.connected else "connecting")
 
-    # ── what it tells ──────────────────────────────────────────────────────────────────────────
+    # ── reports ────────────────────────────────────────────────────────────────────────────────
 
     def describe(self) -> Node:
         config = self._site.config
@@ -127,34 +129,34 @@ class Manager:
             labels=config.labels,
         )
 
-    def tell(self) -> dict[str, Any]:
+    def status_payload(self) -> dict[str, Any]:
         status = self._site.status()
         return {
-            "jobs": [job.as_json() for job in self._observed(status)],
+            "jobs": [job.as_json() for job in self._observe_jobs(status)],
             "links": self._prober.links(),
-            "healthy": status["healthy"],
+            "healthy": status.healthy,
         }
 
-    def _observed(self, status: dict[str, Any]) -> list[Observed]:
-        told = {job["name"]: job for job in status["engine"].get("jobs", ())}
+    def _observe_jobs(self, status: SiteStatus) -> list[Observed]:
+        reported = {job.name: job for job in status.jobs}
         found = []
         for job in self._site.jobs.current():
             more = {"local": True} if job.local else {}
             if not job.assignment.running:
                 state = Observed(job.name, job.version, "stopped", more=more)
             elif not job.computes:
-                state = observed_forwarder(job, status, more)
+                state = observe_forwarder(job, status, more)
             else:
-                engine = told.get(job.name)
-                if engine is not None and engine["run"] != job.run:
-                    engine = None  # it is still about what was wanted before
-                state = _observed(job.name, job.version, engine, more)
+                engine = reported.get(job.name)
+                if engine is not None and engine.run != job.run:
+                    engine = None  # it is still about the assignment before
+                state = _observe_job(job.name, job.version, engine, more)
             found.append(state)
         for name, problem in self._site.jobs.problems.items():
             found.append(Observed(name, "", "failed", problem))
         return found
 
-    # ── what it is told ────────────────────────────────────────────────────────────────────────
+    # ── commands ───────────────────────────────────────────────────────────────────────────────
 
     def _install(self, body: dict[str, Any]) -> dict[str, Any]:
         given = named(body.get("assignments"), body.get("jobs"))
@@ -201,23 +203,22 @@ class Manager:
         return {"at": time.time(), "lines": list(found)}
 
 
-def _observed(
-    name: str, version: str, told: dict[str, Any] | None, more: dict[str, Any]
+def _observe_job(
+    name: str, version: str, engine: EngineJobStatus | None, more: dict[str, Any]
 ) -> Observed:
-    if told is None:
+    if engine is None:
         return Observed(name, version, "starting", more=more)
-    queries = told["queries"]
-    problems = [q["problem"] for q in queries if q["problem"]]
+    problems = [query.problem for query in engine.queries if query.problem]
     return Observed(
         name,
         version,
-        told["state"],
+        engine.state,
         "; ".join(problems),
-        tuple(q["run"] for q in queries if q["run"]),
-        records_in=told["records_in"],
-        records_out=told["records_out"],
-        bad=told["bad"],
-        late=told["late"],
-        lag_bytes=sum(q["lag_bytes"] for q in queries),
+        tuple(query.run for query in engine.queries if query.run),
+        records_in=engine.records_in,
+        records_out=engine.records_out,
+        bad=engine.bad,
+        late=engine.late,
+        lag_bytes=sum(query.lag_bytes for query in engine.queries),
         more=more,
     )

@@ -12,8 +12,8 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,14 @@ DAMAGE_LOG = "bad/damage"
 """The log, and the topic, of what was found."""
 JOURNAL = "$journal"
 _STEP_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class DamageStatus:
+    unacknowledged: tuple[Mapping[str, Any], ...]
+    """Findings as `describe_damage` writes them."""
+    lost_records: Mapping[str, int]
+    """By log."""
 
 
 class DamageWatch:
@@ -84,7 +92,7 @@ class DamageWatch:
                 self._known = [(log, self._settle(log, d)) for log, d in self._noted()]
                 self._problem = ""
             except (LogError, OSError) as error:
-                self._tell_problem(f"damage of logs cannot be looked after: {error}")
+                self._say_problem(f"damage of logs cannot be looked after: {error}")
 
     def _hold(self) -> None:
         if self._repairing is None:
@@ -125,14 +133,14 @@ class DamageWatch:
         return repair_from_journal(self._folder(log), log, damage, self._journal)
 
     def _report(self, log: str, damage: Damage) -> None:
-        finding = {"site": self._site} | described(log, damage)
+        finding = {"site": self._site} | describe_damage(log, damage)
         with self._logs.writer(DAMAGE_LOG) as writer:
             writer.append([(DAMAGE_LOG, json.dumps(finding).encode())])
             writer.commit()
         self._say(sentence(log, damage))
         self._publish()
 
-    def _tell_problem(self, problem: str) -> None:
+    def _say_problem(self, problem: str) -> None:
         if problem != self._problem:
             self._say(problem)
         self._problem = problem
@@ -144,13 +152,12 @@ class DamageWatch:
         """Whether everything that was lost is acknowledged."""
         return all(d.acknowledged or d.state == REPAIRED for _, d in self._known)
 
-    def status(self) -> dict[str, Any]:
-        """What nobody has acknowledged yet, and how much each log has lost."""
+    def status(self) -> DamageStatus:
         lost: dict[str, int] = {}
         for log, damage in self._known:
             lost[log] = lost.get(log, 0) + max(damage.lost, 0)
-        open_ones = [described(log, d) for log, d in self._known if not d.acknowledged]
-        return {"unacknowledged": open_ones, "lost_records": lost}
+        open_ones = [describe_damage(log, d) for log, d in self._known if not d.acknowledged]
+        return DamageStatus(tuple(open_ones), lost)
 
     def acknowledge(self, log: str | None = None) -> int:
         """A person knows of what is found, in one log or in all; returns how much was new."""
@@ -162,12 +169,12 @@ class DamageWatch:
         return count
 
 
-def described(log: str, damage: Damage) -> dict[str, Any]:
+def describe_damage(log: str, damage: Damage) -> dict[str, Any]:
     """For status and messages; records are null where their number is not known."""
-    told = asdict(damage)
+    values = asdict(damage)
     names = ("position", "end", "reason", "state", "found", "file")
     known = damage.records if damage.records >= 0 else None
-    return {"log": log, "records": known} | {name: told[name] for name in names}
+    return {"log": log, "records": known} | {name: values[name] for name in names}
 
 
 def sentence(log: str, damage: Damage) -> str:

@@ -15,14 +15,15 @@ from zlib import crc32
 from fogline.agent.engine.counters import Taken
 from fogline.agent.engine.rejects import RejectMover
 from fogline.agent.engine.suppressed import MutedLogs, muted_file
-from fogline.agent.jobs.job import job_folder, job_reader, make_job, read_log
+from fogline.agent.jobs.job import AgentJob, job_folder, job_reader, make_job, read_log
 from fogline.agent.jobs.start_positions import life_name, load_starts
 from fogline.common import settings
 from fogline.common.errors import FoglineError
 from fogline.log import LogError, SiteLog, set_position
 from fogline.log.counting import RecordCounter
-from fogline.model.jobs import FIRST, SECOND, Assignment, Code, Query
+from fogline.model.jobs import FIRST, SECOND, Assignment, Code
 from fogline.model.sites import JobStatus, QueryStatus
+from fogline.plan.analysis.query_file import LoadedQuery
 from fogline.plan.rules import optimise
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class EngineJob:
         self._muted = MutedLogs(muted_file(self._folder))
         self._job: SparkJob | None = None
         self._mover = RejectMover(assignment.job, self._folder / "rejects", place.logs)
-        self._described = make_job(assignment, settings.load())
+        self._checked = make_job(assignment, settings.load())
         self._counters = self._make_counters()
         self._taken = Taken(self._folder / "counted" / "taken.json")
         self.run = assignment.run
@@ -91,9 +92,10 @@ class EngineJob:
             self._job = following if same else None
             self.run = assignment.run
             self.status = _starting(assignment.job)
-        if not same or old.muted != assignment.muted:
-            self._described = make_job(assignment, settings.load())
-        if not same:
+        if same:
+            self._checked = replace(self._checked, assignment=assignment)
+        else:
+            self._checked = make_job(assignment, settings.load())
             self._needed = {}
             self._counters = self._make_counters()
         with contextlib.suppress(LogError):  # it is tried again
@@ -120,13 +122,13 @@ class EngineJob:
             self._keep_running()
         except FoglineError as error:
             query = QueryStatus("job", "failed", problem=str(error))
-            self._tell(JobStatus(self._assignment.job, (query,)))
+            self._set_status(JobStatus(self._assignment.job, (query,)))
             return
         if self._job is not None:
             status = self._job.status()
-            self._tell(_with_problem(status, self._note(status)))
+            self._set_status(_with_problem(status, self._note(status)))
 
-    def _tell(self, status: JobStatus) -> None:
+    def _set_status(self, status: JobStatus) -> None:
         """Keeps it, and says in the engine's log what is new about it."""
         said = [(q.name, q.state, q.problem, q.detail) for q in status.queries]
         if said != [(q.name, q.state, q.problem, q.detail) for q in self.status.queries]:
@@ -143,7 +145,7 @@ class EngineJob:
         self._mute()
         if self._job is None:
             place = replace(self._place, append=self._muted.around(self._place.append))
-            self._job = _made(place, self._assignment, self._package, self._folder)
+            self._job = _make_spark_job(place, self._checked, self._package, self._folder)
         self._job.keep_running()
 
     def _note(self, status: JobStatus) -> str:
@@ -171,8 +173,8 @@ class EngineJob:
 
     def _count(self) -> None:
         """What is muted is not counted: another job may write the same log."""
-        dropped = self._described.dropped()
-        for log, counter in zip(self._described.computed(), self._counters, strict=True):
+        dropped = self._checked.dropped()
+        for log, counter in zip(self._checked.computed(), self._counters, strict=True):
             counter.count_on(log not in dropped)
             counter.update()
 
@@ -199,10 +201,10 @@ class EngineJob:
             self._job = None
 
     def _mute(self) -> None:
-        self._muted.set(self._described.dropped())
+        self._muted.set(self._checked.dropped())
 
     def _make_counters(self) -> list[RecordCounter]:
-        job, logs = self._described, self._place.logs
+        job, logs = self._checked, self._place.logs
         shared = job.assignment.outlet != job.name
         return [
             RecordCounter(logs.folder(log), self._folder / "counted" / str(index), shared)
@@ -222,11 +224,10 @@ def _with_problem(status: JobStatus, problem: str) -> JobStatus:
     return replace(status, queries=(replace(first, problem=problem), *others))
 
 
-def _made(place: Workplace, assignment: Assignment, package: str, folder: Path) -> SparkJob:
-    if isinstance(assignment.work, Query):
-        return _query_job(place, assignment, assignment.work, folder)
-    assert isinstance(assignment.work, Code)
-    return _code_job(place, assignment, assignment.work, Path(package), folder)
+def _make_spark_job(place: Workplace, job: AgentJob, package: str, folder: Path) -> SparkJob:
+    if job.loaded is not None:
+        return _make_query_job(place, job, job.loaded, folder)
+    return _make_code_job(place, job.assignment, Path(package), folder)
 
 
 def own_trigger(trigger_ms: int, job: str) -> int:
@@ -236,13 +237,12 @@ def own_trigger(trigger_ms: int, job: str) -> int:
     return trigger_ms + crc32(job.encode()) % (trigger_ms // 25 + 1)
 
 
-def _query_job(place: Workplace, assignment: Assignment, work: Query, folder: Path) -> SparkJob:
+def _make_query_job(place: Workplace, job: AgentJob, loaded: LoadedQuery, folder: Path) -> SparkJob:
     from fogline.spark.compile.functions import spark_functions
     from fogline.spark.jobs.first_stage_job import FirstStageJob
     from fogline.spark.jobs.site_job import JobSpec, SiteJob
 
-    loaded = make_job(assignment, settings.load()).loaded
-    assert loaded is not None
+    assignment = job.assignment
     plan, _ = optimise(loaded.plan)
     spec = JobSpec(
         name=assignment.job,
@@ -257,20 +257,22 @@ def _query_job(place: Workplace, assignment: Assignment, work: Query, folder: Pa
         live_ms=place.live_ms,
         reads=tuple(read_log(read) for read in assignment.reads),
         starts=load_starts(folder, assignment),
-        second=work.stage == SECOND,
+        second=job.stage == SECOND,
         outlet=assignment.outlet,
         muted=muted_file(folder),
     )
-    kind = FirstStageJob if work.stage == FIRST else SiteJob
+    kind = FirstStageJob if job.stage == FIRST else SiteJob
     return kind(place.spark, spec)
 
 
-def _code_job(
-    place: Workplace, assignment: Assignment, work: Code, package: Path, folder: Path
+def _make_code_job(
+    place: Workplace, assignment: Assignment, package: Path, folder: Path
 ) -> SparkJob:
     from fogline.spark.jobs.code_job import CodeJob, CodeSpec
     from fogline.spark.jobs.user_code import load_function
 
+    work = assignment.work
+    assert isinstance(work, Code)
     parameters: dict[str, Any] = dict(assignment.parameters)
     spec = CodeSpec(
         name=assignment.job,

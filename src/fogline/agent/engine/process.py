@@ -12,19 +12,18 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from fogline.agent.contracts.engine import EngineConfig, EngineJobStatus, EngineStatus
 from fogline.agent.engine.jobs import EngineJob, Workplace
 from fogline.common import settings
 from fogline.common.errors import FoglineError
-from fogline.common.process.parent import Parent, tell
+from fogline.common.process.parent import Parent
 from fogline.common.process.priority import step_back
 from fogline.log import LogWriter, SiteLog
-from fogline.model.jobs import Assignment
 
 _NICENESS = 5
 """Where cores are few, what comes in and results that are there go before what Spark does besides
@@ -47,9 +46,9 @@ _MOST_STOPPED = 4
 def main() -> None:
     step_back(_NICENESS)
     _wake_gently()
-    parent = Parent()
+    parent = Parent(EngineConfig)
     try:
-        Engine(parent.config).run(parent)
+        Engine(parent.config, parent.report_status).run(parent)
     except FoglineError as error:
         sys.exit(f"engine: {error}")
 
@@ -64,43 +63,44 @@ def _wake_gently() -> None:
 
 
 class Engine:
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(self, config: EngineConfig, report: Callable[[EngineStatus], None]) -> None:
         self._config = config
-        self._logs = SiteLog(Path(config["logs"]), min_free_bytes=config["min_free_bytes"])
+        self._report = report
+        self._logs = SiteLog(Path(config.logs), min_free_bytes=config.min_free_bytes)
         self._writers: dict[str, LogWriter] = {}
         self._writing = threading.Lock()
         self._jobs: dict[str, EngineJob] = {}
-        self._written: dict[str, str] = {}
-        """How each was last wanted, to see quickly whether that is different."""
+        self._configured: dict[str, str] = {}
+        """The configuration of each, to see quickly whether it is different."""
         self._due = 0.0
         """When all jobs are to be looked after again."""
         self._left: list[str] = []
         """Those who are still to be looked after this time."""
-        self._took = self._told = 0.0
+        self._took = self._reported = 0.0
         self._waited_for: list[EngineJob] = []
         self._waited_since = 0.0
 
-    def run(self, parent: Parent) -> None:
+    def run(self, parent: Parent[EngineConfig]) -> None:
         from fogline.spark.session.session import engine_alive, open_session
         from fogline.spark.session.site_session import site_settings
 
-        tell({"state": "starting Spark"})
-        engine = with_slots(self._config["engine"], self._config["slots"])
+        self._report(EngineStatus("starting Spark"))
+        engine = with_slots(self._config.engine, self._config.slots)
         own = replace(
             settings.load(),
             engine=engine,
-            engine_host=self._config["engine_host"],
-            memory=self._config["memory"],
+            engine_host=self._config.engine_host,
+            memory=self._config.memory,
         )
-        spark = open_session(own, self._config["site"], site_settings(self._folder))
-        times = self._config["trigger_ms"], self._config["live_ms"]
+        spark = open_session(own, self._config.site, site_settings(self._folder))
+        times = self._config.trigger_ms, self._config.live_ms
         place = Workplace(spark, self._folder, self._logs, self._append, *times)
         with engine_alive():
             self._serve(parent, place)
             _stop(self._jobs.values())
             spark.stop()
 
-    def _serve(self, parent: Parent, place: Workplace) -> None:
+    def _serve(self, parent: Parent[EngineConfig], place: Workplace) -> None:
         """Until nobody wants it any more. However it ends, what was counted is kept."""
         try:
             self._reconcile(self._config, place)
@@ -114,28 +114,27 @@ class Engine:
 
     @property
     def _folder(self) -> Path:
-        return Path(self._config["folder"])
+        return Path(self._config.folder)
 
-    def _reconcile(self, config: dict[str, Any], place: Workplace) -> None:
-        """Ends what is no longer wanted, begins what is new, leaves the rest alone."""
+    def _reconcile(self, config: EngineConfig, place: Workplace) -> None:
+        """Ends what is no longer desired, begins what is new, leaves the rest alone."""
         self._config = config
-        wanted = {item["assignment"]["job"]: item for item in config["jobs"]}
-        gone = [name for name in self._jobs if name not in wanted]
+        desired = {job.assignment.job: job for job in config.jobs}
+        gone = [name for name in self._jobs if name not in desired]
         _stop([self._jobs.pop(name) for name in gone])
         for name in gone:
-            self._written.pop(name, None)
-        for name, item in wanted.items():
-            written = repr(item)
-            if name in self._jobs and self._written.get(name) == written:
+            self._configured.pop(name, None)
+        for name, job in desired.items():
+            text = repr(job)
+            if name in self._jobs and self._configured.get(name) == text:
                 continue
-            assignment, package = Assignment.from_json(item["assignment"]), item["package"]
             if name in self._jobs:
-                self._jobs[name].assign(assignment, package)
+                self._jobs[name].assign(job.assignment, job.package)
             else:
-                self._jobs[name] = EngineJob(place, assignment, package)
-            self._written[name] = written
-        self._let_go()
-        self._tell()
+                self._jobs[name] = EngineJob(place, job.assignment, job.package)
+            self._configured[name] = text
+        self._close_writers()
+        self._report_status()
 
     def _turn(self, news: threading.Event) -> float:
         """Looks after the jobs that start and, when it is time, the others; returns how long there
@@ -145,7 +144,7 @@ class Engine:
             if news.is_set():
                 return 0.0
         if time.monotonic() >= self._due and self._round_is_over(news):
-            self._tell()
+            self._report_status()
             pause = min(max(_TICK_SECONDS, self._took * _TICK_SHARE), _LONGEST_WAIT)
             self._due = time.monotonic() + pause
         if self._left:
@@ -184,19 +183,15 @@ class Engine:
     def _look_after(self, job: EngineJob) -> None:
         before = job.status.state
         job.tick()
-        if job.status.state != before or time.monotonic() - self._told > _TICK_SECONDS:
-            self._tell()  # somebody waits for it, or all of them take a while
+        if job.status.state != before or time.monotonic() - self._reported > _TICK_SECONDS:
+            self._report_status()  # somebody waits for it, or all of them take a while
 
-    def _tell(self) -> None:
-        statuses = [job.status for job in self._jobs.values()]
-        states = [s.state for s in statuses]
+    def _report_status(self) -> None:
+        jobs = tuple(_describe_job(job) for job in self._jobs.values())
+        states = [job.state for job in jobs]
         state = next((s for s in ("failed", _STARTING) if s in states), "running")
-        jobs = [
-            asdict(job.status) | {"state": job.status.state, **job.counts(), "run": job.run}
-            for job in self._jobs.values()
-        ]
-        tell({"state": state, "revision": self._config["revision"], "jobs": jobs})
-        self._told = time.monotonic()
+        self._report(EngineStatus(state, self._config.revision, jobs=jobs))
+        self._reported = time.monotonic()
 
     def _append(
         self, log: str, source: int, epoch: int, records: Sequence[tuple[str, bytes]]
@@ -209,11 +204,16 @@ class Engine:
                 writer.append(records, source, epoch)
                 writer.commit()
 
-    def _let_go(self) -> None:
+    def _close_writers(self) -> None:
         """A changed job may write its logs from Spark's process."""
         with self._writing:
             while self._writers:
                 self._writers.popitem()[1].close()
+
+
+def _describe_job(job: EngineJob) -> EngineJobStatus:
+    status = job.status
+    return EngineJobStatus(status.name, status.queries, status.state, **job.counts(), run=job.run)
 
 
 def _stop(jobs: Collection[EngineJob]) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from typing import Any
 
 from fogline.agent.broker.connections import broker_options, connect
-from fogline.agent.ingest.intake import Intake, Subscription
+from fogline.agent.contracts.ingest import IngestConfig, Subscription
+from fogline.agent.ingest.intake import SubscriptionIntake
 from fogline.broker import BrokerClosedError, open_broker
 from fogline.links.inlet import BadLinks
 from fogline.log import SiteLog
@@ -17,13 +17,13 @@ class Feed:
     """One of them: its connection and its thread."""
 
     def __init__(
-        self, subscription: Subscription, config: dict[str, Any], logs: SiteLog, bad: BadLinks
+        self, subscription: Subscription, config: IngestConfig, logs: SiteLog, bad: BadLinks
     ) -> None:
-        client = f"{config['client']}-{subscription.log}"
-        options = broker_options(client, config["tls"], persistent=True)
+        client = f"{config.client}-{subscription.log}"
+        options = broker_options(client, config.tls, persistent=True)
         options = replace(options, retained_once=True)
         self._broker = open_broker(subscription.broker, options)
-        self.intake = Intake(subscription, self._broker, logs, bad)
+        self.intake = SubscriptionIntake(subscription, self._broker, logs, bad)
         self._stop = threading.Event()
         self._given_up = False
         self._error: Exception | None = None
@@ -55,7 +55,7 @@ class Feed:
 
     def _run(self) -> None:
         try:
-            if connect(self._broker, self._stop, self._tell):
+            if connect(self._broker, self._stop, self._set_state):
                 self.intake.run(self._stop)
                 if self._given_up:
                     self.intake.unsubscribe()
@@ -67,5 +67,5 @@ class Feed:
             self.intake.close()
             self._broker.close()
 
-    def _tell(self, text: str) -> None:
+    def _set_state(self, text: str) -> None:
         self.intake.state = text

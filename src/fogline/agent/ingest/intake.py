@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from fogline.agent.contracts.ingest import Subscription
 from fogline.broker import Batch, Broker, BrokerError, Message
-from fogline.broker.topics import SHARE, matches, split_share
 from fogline.links.batch import PREFIX
 from fogline.links.dedup import Recent
 from fogline.links.inlet import BadLinks, Inlet
@@ -24,35 +23,7 @@ _RETRY_SECONDS = 1.0
 _RECEIVE_SECONDS = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    pattern: str
-    log: str
-    broker: str
-    """The address of the broker; empty: the site's own, by its journal."""
-    deduplicate: bool = True
-    qos: int = 1
-
-    @property
-    def own(self) -> bool:
-        """Whether these are topics of this site, which copies and links write too: the logs of
-        other brokers' topics have a name with the broker in it."""
-        return self.log == self.pattern and not split_share(self.pattern)[1].startswith("$")
-
-    def takes(self, topic: str) -> bool:
-        return matches(split_share(self.pattern)[1], topic)
-
-    @property
-    def filters(self) -> tuple[str, ...]:
-        """What to subscribe to: the pattern, and batches for topics that it takes."""
-        group, pattern = split_share(self.pattern)
-        linked = PREFIX + pattern
-        if not self.own or matches(pattern, linked):
-            return (self.pattern,)
-        return (self.pattern, linked if group is None else f"{SHARE}{group}/{linked}")
-
-
-class Intake(Inlet):
+class SubscriptionIntake(Inlet):
     """Runs in a thread of its own until `stop` is set."""
 
     def __init__(

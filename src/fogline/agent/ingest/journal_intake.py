@@ -33,7 +33,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fogline.agent.ingest.intake import Subscription
+from fogline.agent.contracts.ingest import Subscription
 from fogline.agent.ingest.retained_fetch import Answer, Greeter
 from fogline.broker.mosquitto.journal import READER, Journal, Registry, note_greeted, register
 from fogline.broker.topics import split_share

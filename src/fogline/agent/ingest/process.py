@@ -10,19 +10,23 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from fogline.agent.broker.connections import broker_options
+from fogline.agent.contracts.ingest import (
+    CopyStatus,
+    IngestConfig,
+    IngestStatus,
+    Subscription,
+    SubscriptionStatus,
+)
 from fogline.agent.ingest.foreign_topics import Feed
-from fogline.agent.ingest.intake import Intake, Subscription
+from fogline.agent.ingest.intake import SubscriptionIntake
 from fogline.agent.ingest.journal_intake import Target
 from fogline.agent.ingest.retained_fetch import Greeter
 from fogline.agent.ingest.worker import IngestPlan, IngestWorker
 from fogline.common.errors import FoglineError
-from fogline.common.process.parent import Parent, tell
-from fogline.links.copier import Copy
+from fogline.common.process.parent import Parent
 from fogline.links.inlet import BadLinks
-from fogline.links.start_position import START
 from fogline.log import SiteLog
 
 _STATUS_SECONDS = 0.5
@@ -32,9 +36,9 @@ _STOP_SECONDS = 5.0
 
 
 def main() -> None:
-    parent = Parent()
+    parent = Parent(IngestConfig)
     ingest = Ingest(parent.config)
-    told, due = -1, 0.0
+    reported, due = -1, 0.0
     while not parent.gone.is_set():
         if (config := parent.changed()) is not None:
             ingest.change(config)
@@ -42,35 +46,34 @@ def main() -> None:
             ingest.tick()
         except FoglineError as error:
             sys.exit(f"ingest: {error}")
-        if ingest.begun and (ingest.in_force != told or time.monotonic() >= due):
-            told, due = ingest.in_force, time.monotonic() + _STATUS_SECONDS
-            tell(ingest.status())
+        if ingest.begun and (ingest.in_force != reported or time.monotonic() >= due):
+            reported, due = ingest.in_force, time.monotonic() + _STATUS_SECONDS
+            parent.report_status(ingest.status())
         parent.wait(_TICK_SECONDS if ingest.changing else _STATUS_SECONDS)
     ingest.stop()
 
 
 class Ingest:
-    """What is wanted, and the way there: `tick` is called again and again by one thread."""
+    """The desired state, and the way there: `tick` is called again and again by one thread."""
 
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(self, config: IngestConfig) -> None:
         self.in_force = 0
         """Grows when a configuration is in force; 0 as long as none is."""
-        self._logs = SiteLog(Path(config["logs"]), min_free_bytes=config["min_free_bytes"])
+        self._logs = SiteLog(Path(config.logs), min_free_bytes=config.min_free_bytes)
         self._bad = BadLinks(self._logs)
-        journal = config.get("journal")
         self._worker = IngestWorker(
-            Path(journal) if journal else None,
+            Path(config.journal) if config.journal else None,
             self._logs,
             self._bad,
-            _greeter(config),
-            config.get("same_machine", True),
+            _make_retained_fetch(config),
+            config.same_machine,
         )
-        self._journaled = bool(journal)
+        self._journaled = bool(config.journal)
         self._feeds: dict[Subscription, Feed] = {}
         self._revision = 0
         self._plan = IngestPlan()
         self.changing = True
-        """Whether what is wanted is not in force yet."""
+        """Whether the configuration is not in force yet."""
         self.change(config)
 
     @property
@@ -78,12 +81,10 @@ class Ingest:
         """Whether all logs are there."""
         return self._worker.done is not None and len(self._feeds) >= len(self._others)
 
-    def change(self, config: dict[str, Any]) -> None:
-        wanted = tuple(Subscription(**item) for item in config["subscriptions"])
+    def change(self, config: IngestConfig) -> None:
         self._config = config
-        self._own = tuple(s for s in wanted if self._journaled and not s.broker)
-        self._others = tuple(s for s in wanted if s not in self._own)
-        self._copies = tuple(copy_of(item) for item in config.get("copies", ()))
+        self._own = tuple(s for s in config.subscriptions if self._journaled and not s.broker)
+        self._others = tuple(s for s in config.subscriptions if s not in self._own)
         self.changing = True
 
     def tick(self) -> None:
@@ -103,7 +104,7 @@ class Ingest:
         own = [subscription for subscription in self._others if subscription.own]
         inlets = [self._feeds[s].intake for s in own if s in self._feeds]
         missing = [s for s in own if s not in self._feeds]
-        copies = [c for c in self._copies if not any(s.takes(c.topic) for s in missing)]
+        copies = [c for c in self._config.copies if not any(s.takes(c.topic) for s in missing)]
         return IngestPlan(self._own, tuple(copies), tuple(inlets))
 
     def _end_feeds(self) -> None:
@@ -126,7 +127,7 @@ class Ingest:
         there = all(feed is not None and not feed.holds_up for feed in feeds)
         if there and len(self._feeds) == len(self._others) and self._plan == self._possible():
             self.changing = False
-            self._revision = self._config.get("revision", 0)
+            self._revision = self._config.revision
             self.in_force += 1
 
     def stop(self) -> None:
@@ -137,49 +138,37 @@ class Ingest:
                 feed.stop(seconds)
         self._bad.close()
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> IngestStatus:
         targets = self._worker.journal.targets if self._worker.journal else []
         feeds = [feed.intake for feed in self._feeds.values()]
-        intakes: list[Target | Intake] = [*targets, *feeds]
+        intakes: list[Target | SubscriptionIntake] = [*targets, *feeds]
         unwell = [i.state for i in intakes if i.state != "running"]
-        return {
-            "state": unwell[0] if unwell else "running",
-            "revision": self._revision,
-            "subscriptions": [
-                {
-                    "pattern": i.subscription.pattern,
-                    "log": i.subscription.log,
-                    "state": i.state,
-                    "messages": i.messages,
-                    "repeated": i.repeated,
-                    "bytes": i.bytes,
-                }
+        return IngestStatus(
+            unwell[0] if unwell else "running",
+            self._revision,
+            subscriptions=tuple(
+                SubscriptionStatus(
+                    pattern=i.subscription.pattern,
+                    log=i.subscription.log,
+                    state=i.state,
+                    messages=i.messages,
+                    repeated=i.repeated,
+                    bytes=i.bytes,
+                )
                 for i in intakes
-            ],
-            "copies": [
-                {
-                    "log": c.copy.log,
-                    "topic": c.copy.topic,
-                    "reader": c.copy.reader,
-                    "state": c.state,
-                    "messages": c.messages,
-                    "lag": c.lag,
-                }
+            ),
+            copies=tuple(
+                CopyStatus(c.copy.log, c.copy.topic, c.copy.reader, c.state, c.messages, c.lag)
                 for c in self._worker.copiers
-            ],
-            "bad_links": self._bad.count,
-        }
+            ),
+            bad_links=self._bad.count,
+        )
 
 
-def _greeter(config: dict[str, Any]) -> Greeter | None:
-    if not config.get("retained"):
+def _make_retained_fetch(config: IngestConfig) -> Greeter | None:
+    if config.retained is None:
         return None
-    client = f"{config['client']}-retained"
-    return Greeter(config["retained"], broker_options(client, config["tls"]))
-
-
-def copy_of(item: dict[str, Any]) -> Copy:
-    return Copy(item["log"], item["topic"], item["reader"], item.get("begin", START))
+    return Greeter(config.retained, broker_options(f"{config.client}-retained", config.tls))
 
 
 if __name__ == "__main__":

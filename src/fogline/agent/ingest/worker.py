@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fogline.agent.ingest.intake import Subscription
+from fogline.agent.contracts.ingest import Subscription
 from fogline.agent.ingest.journal_intake import JournalIntake, keep_working
 from fogline.agent.ingest.retained_fetch import Greeter
 from fogline.links.copier import Copier, Copy

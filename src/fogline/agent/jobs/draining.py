@@ -31,7 +31,7 @@ class Owed:
 def load_endings(folder: Path) -> list[Owed]:
     path = folder / _FILE
     try:
-        return [_owed(item) for item in json.loads(read_state(path))]
+        return [_read_owed(item) for item in json.loads(read_state(path))]
     except FileNotFoundError:
         return []
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, DataError) as error:
@@ -42,14 +42,14 @@ def load_endings(folder: Path) -> list[Owed]:
 
 def store_endings(folder: Path, endings: Iterable[Owed]) -> None:
     """In place of those that were there."""
-    told = [
+    items = [
         {"assignment": e.assignment.as_json(), "since": e.since, "ends": dict(e.ends)}
         for e in endings
     ]
     folder.mkdir(parents=True, exist_ok=True)
-    write_state(folder / _FILE, json.dumps(told), copy=True)
+    write_state(folder / _FILE, json.dumps(items), copy=True)
 
 
-def _owed(item: Any) -> Owed:
+def _read_owed(item: Any) -> Owed:
     ends = {str(log): int(end) for log, end in item["ends"].items()}
     return Owed(Assignment.from_json(item["assignment"]), float(item["since"]), ends)

@@ -1,20 +1,23 @@
-"""How jobs that only pass messages on are: told by the processes that do it, not by the engine."""
+"""How jobs that only pass messages on are: by the status of ingest and publish, not the engine."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from fogline.agent.contracts.ingest import CopyStatus
+from fogline.agent.contracts.publish import RouteStatus
+from fogline.agent.contracts.site_status import SiteStatus
 from fogline.agent.jobs.job import AgentJob, route_reader
 from fogline.model.nodes import Observed
 
 
-def observed_forwarder(
-    job: AgentJob, status: Mapping[str, Any], more: Mapping[str, Any]
-) -> Observed:
-    """`status`: the site's. Records count since the process that sends them was started, again
+def observe_forwarder(job: AgentJob, status: SiteStatus, more: Mapping[str, Any]) -> Observed:
+    """Records count since the process that sends them was started, again
     where they were sent again."""
-    sent = [_sent(status, route_reader(job.name, i)) for i in range(len(job.assignment.routes))]
+    sent = [
+        _count_sent(status, route_reader(job.name, i)) for i in range(len(job.assignment.routes))
+    ]
     return Observed(
         job.name,
         job.version,
@@ -26,9 +29,11 @@ def observed_forwarder(
     )
 
 
-def _sent(status: Mapping[str, Any], reader: str) -> tuple[int, int]:
+def _count_sent(status: SiteStatus, reader: str) -> tuple[int, int]:
     """Messages and bytes to go, over all logs of a route."""
-    parts = (("publish", "routes"), ("ingest", "copies"))
-    told = [item for part, key in parts for item in status.get(part, {}).get(key, ())]
-    ours = [item for item in told if item["reader"] == reader]
-    return sum(item["messages"] for item in ours), sum(item["lag"] for item in ours)
+    publish, ingest = status.publish.report, status.ingest.report
+    found: list[RouteStatus | CopyStatus] = []
+    found += publish.routes if publish is not None else ()
+    found += ingest.copies if ingest is not None else ()
+    ours = [item for item in found if item.reader == reader]
+    return sum(item.messages for item in ours), sum(item.lag for item in ours)

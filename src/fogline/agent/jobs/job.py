@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
+from fogline.agent.contracts.ingest import Subscription
+from fogline.agent.contracts.publish import OutgoingRoute
 from fogline.common.errors import DataError, UsageError
 from fogline.common.settings import Settings
+from fogline.fabric.contract import FabricLog
+from fogline.links.copier import Copy
+from fogline.links.start_position import END, START
 from fogline.log.files.names import folder_name
 from fogline.model.broker_url import BrokerUrl
 from fogline.model.jobs import FIRST, LOG, SECOND, Assignment, Code, Place, Query, Route, Steps
+from fogline.model.question import Question
 from fogline.model.sample_fractions import Shares
 from fogline.model.sites import bad_log, command_log, insight_log, late_log, out_log, stream_log
 from fogline.model.streams import FABRIC, MQTT, StreamSource
@@ -87,7 +92,7 @@ class AgentJob:
             return [out_log(self.name)]
         return [insight_log(self.assignment.outlet, emit.name) for emit in self._shown()]
 
-    def told(self) -> list[Emit]:
+    def visible_insights(self) -> list[Emit]:
         """The insights of a query that anybody gets to know."""
         return [emit for emit in self._shown() if emit.name not in self.assignment.muted]
 
@@ -114,7 +119,7 @@ class AgentJob:
         rejected = [name(self.name, s.name) for s in self.streams() for name in (bad_log, late_log)]
         if self.stage == FIRST:
             return rejected
-        return [*self.results(), *self._commands(self.told()), *rejected]
+        return [*self.results(), *self._commands(self.visible_insights()), *rejected]
 
 
 def make_job(assignment: Assignment, settings: Settings, local: bool = False) -> AgentJob:
@@ -143,66 +148,54 @@ def read_log(place: Place) -> str:
     return f"{BrokerUrl.parse(place.broker)}/{place.topic}" if place.broker else place.topic
 
 
-# ── what the processes are told ──────────────────────────────────────────────────────────────────
+# ── what the processes do for them ───────────────────────────────────────────────────────────────
 
 
-def subscriptions(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:
+def subscriptions(jobs: Iterable[AgentJob]) -> list[Subscription]:
     """One for each log that no job of this site writes itself; `broker` is empty for the site's."""
     jobs = list(jobs)
     written = {log for job in jobs if job.computes for log in job.results()}
-    found: dict[str, dict[str, Any]] = {}
-    for wanted in (item for job in jobs for item in _wanted(job)):
-        log = wanted["log"]
-        if log not in written:
-            before = found.get(log, wanted)
-            found[log] = wanted | {
-                "deduplicate": wanted["deduplicate"] and before["deduplicate"],
-            }
+    found: dict[str, Subscription] = {}
+    for needed in (item for job in jobs for item in _needed_subscriptions(job)):
+        if needed.log not in written:
+            before = found.get(needed.log, needed)
+            deduplicate = needed.deduplicate and before.deduplicate
+            found[needed.log] = replace(needed, deduplicate=deduplicate)
     return list(found.values())
 
 
-def _wanted(job: AgentJob) -> Iterator[dict[str, Any]]:
+def _needed_subscriptions(job: AgentJob) -> Iterator[Subscription]:
     if job.ending:
         return
     for stream in job.streams():
         if stream.provider == MQTT:
-            broker = str(stream.parameter("broker") or "")
+            pattern, broker = str(stream.parameter("topic")), str(stream.parameter("broker") or "")
             timed = stream.time_field is not None or stream.format == "senml"
-            yield {
-                "pattern": str(stream.parameter("topic")),
-                "log": stream_log(stream),
-                "broker": broker,
-                "deduplicate": timed,
-            }
+            yield Subscription(pattern, stream_log(stream), broker, deduplicate=timed)
     for place in job.places():
-        yield {
-            "pattern": place.topic,
-            "log": read_log(place),
-            "broker": place.broker,
-            "deduplicate": "time" in job.assignment.input,
-        }
+        timed = "time" in job.assignment.input
+        yield Subscription(place.topic, read_log(place), place.broker, deduplicate=timed)
 
 
-def fabric_logs(jobs: Iterable[AgentJob], shares: Shares | None = None) -> list[dict[str, Any]]:
+def fabric_logs(jobs: Iterable[AgentJob], shares: Shares | None = None) -> list[FabricLog]:
     """What the store process writes into logs for jobs: one for each question to the fabric.
 
     With `shares` some nodes send less; of jobs with the same question, what the most needs.
     """
     asked = [(job.name, s) for job in jobs for s in job.streams() if s.provider == FABRIC]
-    told: dict[str, dict[str, Any]] = {}
+    questions: dict[str, Question] = {}
     sent: dict[str, list[Mapping[str, float]]] = {}
     for name, stream in asked:
         log = stream_log(stream)
-        told[log] = {"log": log, **stream.question.as_json()}
+        questions[log] = stream.question
         sent.setdefault(log, []).append((shares or {}).get(name, {}).get(stream.name, {}))
-    return [item | _least(sent[log]) for log, item in told.items()]
+    return [FabricLog(log, question, _least(sent[log])) for log, question in questions.items()]
 
 
-def _least(sent: list[Mapping[str, float]]) -> dict[str, dict[str, float]]:
+def _least(sent: list[Mapping[str, float]]) -> dict[str, float]:
     """What every job of a log can do with less of."""
     common = set.intersection(*(set(nodes) for nodes in sent))
-    found = {node: max(nodes[node] for nodes in sent) for node in sorted(common)}
-    return {"shares": found} if found else {}
+    return {node: max(nodes[node] for nodes in sent) for node in sorted(common)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,38 +214,31 @@ class Sending:
         return self.log, self.reader
 
 
-def copies(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:
+def copies(jobs: Iterable[AgentJob]) -> list[Copy]:
     """What the ingest process takes from jobs of this site into the logs of topics."""
+    found = ((item, begin) for item, begin in _active_sendings(jobs) if item.route.mode == LOG)
+    return [Copy(item.log, item.route.topic, item.reader, begin) for item, begin in found]
+
+
+def routes(
+    jobs: Iterable[AgentJob], address: Callable[[Route], str] = lambda route: route.broker
+) -> list[OutgoingRoute]:
+    """What the publishing process sends to the `address` of each route; what leads nowhere yet
+    waits in its log."""
     return [
-        {key: route[key] for key in ("log", "topic", "reader", "begin")}
-        for route in _routes(jobs)
-        if route["mode"] == LOG
+        OutgoingRoute(item.log, address(route), route.mode, route.topic, item.reader, begin)
+        for item, begin in _active_sendings(jobs)
+        if (route := item.route).mode != LOG and not route.waits
     ]
 
 
-def routes(jobs: Iterable[AgentJob]) -> list[dict[str, Any]]:
-    """What the publishing process sends elsewhere; what leads nowhere yet waits in its log."""
-    return [
-        route
-        for route in _routes(jobs)
-        if route["mode"] != LOG and (route["broker"] or not route["node"])
-    ]
-
-
-def _routes(jobs: Iterable[AgentJob]) -> Iterator[dict[str, Any]]:
+def _active_sendings(jobs: Iterable[AgentJob]) -> Iterator[tuple[Sending, str]]:
+    """Each with where it begins."""
     for job in jobs:
         if not job.computes and not job.assignment.running:
             continue  # its routes are all it does
-        for sending in sendings(job):
-            yield {
-                "log": sending.log,
-                "mode": sending.route.mode,
-                "topic": sending.route.topic,
-                "broker": sending.route.broker,
-                "node": sending.route.node,
-                "reader": sending.reader,
-                "begin": "start" if sending.alone or not job.computes else "end",
-            }
+        for item in sendings(job):
+            yield item, START if item.alone or not job.computes else END
 
 
 def sendings(job: AgentJob) -> list[Sending]:

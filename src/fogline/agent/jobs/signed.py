@@ -25,20 +25,20 @@ def signatures(jobs: Iterable[AgentJob]) -> Signatures:
     """While one job takes an insight over from another, those of both are needed."""
     found: Signatures = {}
     for job in jobs:
-        for emit in job.told():
+        for emit in job.visible_insights():
             outlets = found.setdefault(emit.name, {})
             known = outlets.get(job.assignment.outlet)
-            outlets[job.assignment.outlet] = _joined(known, emit.options.signature)
+            outlets[job.assignment.outlet] = _join_keys(known, emit.options.signature)
     return found
 
 
 def needed_keys(found: Signatures) -> set[tuple[str, str, str]]:
     """Each with its insight and the job that tells it."""
-    told = ((i, outlet, key_list(keys)) for i in found for outlet, keys in found[i].items())
-    return {(insight, outlet, key) for insight, outlet, keys in told for key in keys}
+    each = ((i, outlet, key_list(keys)) for i in found for outlet, keys in found[i].items())
+    return {(insight, outlet, key) for insight, outlet, keys in each for key in keys}
 
 
-def _joined(known: str | None, key: str | None) -> str | None:
+def _join_keys(known: str | None, key: str | None) -> str | None:
     return known if key is None else key_text({*key_list(known), key})
 
 
@@ -50,7 +50,7 @@ def restricted(jobs: Iterable[AgentJob]) -> dict[str, Restricted | None]:
         for insight, outlets in signatures(jobs).items()
         for outlet, keys in outlets.items()
     }
-    found = {topic: _restricted(topic, keys) for topic, keys in own.items()}
+    found = {topic: _restrict_topic(topic, keys) for topic, keys in own.items()}
     signed = {topic: keys for topic, keys in own.items() if keys}
     for job in jobs:
         found |= dict(_read(job, signed))
@@ -66,7 +66,7 @@ def _read(
     for pattern, logs in _rejects(job):
         keys = [keys for t, keys in {**own, **others}.items() if matches(pattern, t)]
         for log in logs:
-            yield log, _restricted(log, frozenset[str]().union(*keys))
+            yield log, _restrict_topic(log, frozenset[str]().union(*keys))
 
 
 def _rejects(job: AgentJob) -> Iterator[tuple[str, list[str]]]:
@@ -78,5 +78,5 @@ def _rejects(job: AgentJob) -> Iterator[tuple[str, list[str]]]:
         yield place.topic, [bad_log(job.name, read_log(place))]
 
 
-def _restricted(topic: str, keys: frozenset[str]) -> Restricted | None:
+def _restrict_topic(topic: str, keys: frozenset[str]) -> Restricted | None:
     return Restricted(topic, keys) if keys else None

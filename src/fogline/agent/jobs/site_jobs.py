@@ -55,7 +55,7 @@ class SiteJobs:
         """Why an assigned job cannot run here."""
         self._jobs = dict(self._local)
         for assignment in self._assigned.all().values():
-            self._take(assignment)
+            self._load_job(assignment)
         self._longest = config.retention.hours * 3600
         self._stopped = 0
         """The revision that the engine has made so."""
@@ -82,9 +82,9 @@ class SiteJobs:
         known = self._assigned.all()
         return {*self.problems, *(known[n].outlet for n in self.problems if n in known)}
 
-    def _take(self, assignment: Assignment) -> None:
+    def _load_job(self, assignment: Assignment) -> None:
         try:
-            self._jobs[assignment.job] = _made(assignment, self._engine)
+            self._jobs[assignment.job] = _check_job(assignment, self._engine)
             self.problems.pop(assignment.job, None)
         except FoglineError as error:
             self.problems[assignment.job] = str(error)
@@ -94,15 +94,15 @@ class SiteJobs:
     def check(self, assignments: Iterable[Assignment]) -> list[AgentJob]:
         """The jobs that they will be. Raises FoglineError, before anything is changed, when one of
         them cannot run here."""
-        made = []
+        jobs = []
         for assignment in assignments:
             if assignment.job in self._local:
                 raise UsageError(f"{assignment.job} is a job of the site's own configuration")
-            job = _made(assignment, self._engine)
+            job = _check_job(assignment, self._engine)
             if job.name in self._ending and not self._may_follow(job):
                 raise UsageError(f"job {job.name} is still ending", "try again in a moment")
-            made.append(job)
-        return made
+            jobs.append(job)
+        return jobs
 
     def _may_follow(self, new: AgentJob) -> bool:
         """Whether it can take the place of the job that ends under this name: its records go where
@@ -117,21 +117,22 @@ class SiteJobs:
             self._ending[new.name] = replace(ending, given_up=True)
         return False
 
-    def install(self, assignments: Iterable[Assignment], revision: int = 0) -> bool:
-        """Whether anything changed; `revision` is the one in which it will have."""
-        given, sent = list(assignments), _sent(self.all())
-        for assignment in given:
-            job = _made(assignment, self._engine)
+    def install(self, jobs: Iterable[AgentJob], revision: int = 0) -> bool:
+        """Takes jobs as `check` returned them; whether anything changed. `revision` is the one in
+        which it will have."""
+        given, sent = list(jobs), _sending_keys(self.all())
+        for job in given:
             anew = job.name in self._ending
             note_starts(job_folder(self._folder, job.name), job, self._logs, anew)
             note_routes(job, self._jobs.get(job.name), self._logs)
             note_insight_routes(job, sent, self._logs)
             self._note_left(job, revision)
-        changed = self._assigned.install(given)
-        for assignment in given:
-            if assignment.job in changed:
-                self._take(assignment)
-        self._forget_endings(a.job for a in given)
+        changed = self._assigned.install(job.assignment for job in given)
+        for job in given:
+            if job.name in changed:
+                self._jobs[job.name] = job
+                self.problems.pop(job.name, None)
+        self._forget_endings(job.name for job in given)
         return bool(changed)
 
     def _note_left(self, new: AgentJob, revision: int) -> None:
@@ -149,7 +150,7 @@ class SiteJobs:
         known = self._assigned.all()
         ended = [self._jobs[n] for n in names if n in known and n in self._jobs]
         for job in (replace(job, ending=True) for job in ended):
-            self._ending[job.name] = _Ending(job, self._owed(job), revision)
+            self._ending[job.name] = _Ending(job, self._find_owed(job), revision)
         if ended:
             self._store_endings()
         gone = self._assigned.remove(names)
@@ -160,7 +161,7 @@ class SiteJobs:
 
     # ── endings ────────────────────────────────────────────────────────────────────────────────
 
-    def _owed(self, job: AgentJob) -> Owed:
+    def _find_owed(self, job: AgentJob) -> Owed:
         shared = [] if job.computes else job.results()
         return Owed(job.assignment, time.time(), {log: self._end_of(log) for log in shared})
 
@@ -171,8 +172,8 @@ class SiteJobs:
             name = owed.assignment.job
             if name not in self._jobs and name not in self.problems:
                 with contextlib.suppress(FoglineError):
-                    made = make_job(owed.assignment, settings.load())
-                    found[name] = _Ending(replace(made, ending=True), owed)
+                    job = make_job(owed.assignment, settings.load())
+                    found[name] = _Ending(replace(job, ending=True), owed)
         return found
 
     def _store_endings(self) -> None:
@@ -187,13 +188,13 @@ class SiteJobs:
         """Lets go of jobs that have stopped (by revision `stopped`) and sent everything."""
         self._stopped = stopped
         ended = [e for e in self._ending.values() if e.released is None and e.revision <= stopped]
-        taken_over = _sent(self._jobs.values()) if ended else set()
-        drained = [ending for ending in ended if self._drained(ending, taken_over)]
+        taken_over = _sending_keys(self._jobs.values()) if ended else set()
+        drained = [ending for ending in ended if self._is_drained(ending, taken_over)]
         for ending in drained:
             self._ending[ending.job.name] = replace(ending, released=revision)
         return bool(drained)
 
-    def _drained(self, ending: _Ending, taken_over: Container[tuple[str, str]]) -> bool:
+    def _is_drained(self, ending: _Ending, taken_over: Container[tuple[str, str]]) -> bool:
         if ending.given_up or ending.age > self._longest:
             return True
         if not ending.job.computes and not ending.job.assignment.running:
@@ -213,15 +214,15 @@ class SiteJobs:
         with self._logs.reader(log) as reader:
             return reader.committed()
 
-    def clean_up(self, told: int) -> None:
-        """Removes what released jobs kept, once all processes are at revision `told` or later."""
-        left = [item for item in self._left if item[0] <= told]
+    def clean_up(self, reached: int) -> None:
+        """Removes what released jobs kept, once all processes have reached that revision."""
+        left = [item for item in self._left if item[0] <= reached]
         released = [e for e in self._ending.values() if e.released is not None]
-        done = [ending.job for ending in released if (ending.released or 0) <= told]
+        done = [ending.job for ending in released if (ending.released or 0) <= reached]
         if not left and not done:
             return
         self._left = [item for item in self._left if item not in left]
-        sent, results = _sent(self._jobs.values()), _results(self._jobs.values())
+        sent, results = _sending_keys(self._jobs.values()), _results(self._jobs.values())
         for key in {item[1:] for item in left} - sent:
             forget_reader(self._logs.folder(key[0]), key[1])
         for job in done:
@@ -239,7 +240,7 @@ class SiteJobs:
         shutil.rmtree(job_folder(self._folder, job.name), ignore_errors=True)
 
 
-def _sent(jobs: Iterable[AgentJob]) -> set[tuple[str, str]]:
+def _sending_keys(jobs: Iterable[AgentJob]) -> set[tuple[str, str]]:
     """The logs that they send, and as whom."""
     return {sending.key for job in jobs for sending in sendings(job)}
 
@@ -254,14 +255,14 @@ def _from_config(config: SiteConfig) -> dict[str, AgentJob]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UsageError(f"two jobs are called {', '.join(twice)}", "give one a name of its own")
-    made = {}
+    jobs = {}
     for job in config.jobs:
         assignment = Assignment(job.name, "", Query(read_text(job.query)))
-        made[job.name] = _made(assignment, config.engine, local=True)
-    return made
+        jobs[job.name] = _check_job(assignment, config.engine, local=True)
+    return jobs
 
 
-def _made(assignment: Assignment, engine: str, local: bool = False) -> AgentJob:
+def _check_job(assignment: Assignment, engine: str, local: bool = False) -> AgentJob:
     job = make_job(assignment, settings.load(), local)
     if job.computes and engine == NO_ENGINE:
         raise UsageError(

@@ -39,7 +39,7 @@ class Life:
 
 
 def note_starts(folder: Path, job: AgentJob, logs: SiteLog, anew: bool = False) -> None:
-    """Before the job is told to anybody; a repetition changes nothing. `anew`: what it did before
+    """Before any process gets the job; a repetition changes nothing. `anew`: what it did before
     is over, and it begins like one that is new."""
     if not job.computes:
         return
@@ -154,11 +154,11 @@ def _life(item: Any) -> Life:
 
 def _store(folder: Path, lives: Sequence[Life]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    told = [
+    items = [
         {"life": life.number, "computation": life.computation, "starts": dict(life.starts)}
         for life in lives
     ]
-    write_state(_path(folder), json.dumps(told), copy=True)
+    write_state(_path(folder), json.dumps(items), copy=True)
 
 
 def _path(folder: Path) -> Path:

@@ -14,17 +14,21 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from fogline.agent.broker.connections import Connection, broker_options
+from fogline.agent.contracts.publish import (
+    OutgoingRoute,
+    PublishConfig,
+    PublishStatus,
+    RouteStatus,
+    TopicStatus,
+)
 from fogline.broker import BrokerError
 from fogline.common.errors import FoglineError
-from fogline.common.process.parent import Parent, tell
-from fogline.links.sender import PUBLISHER, Outlet, Packing, batched, plain, renamed
-from fogline.links.start_position import START
+from fogline.common.process.parent import Parent
+from fogline.links.sender import Outlet, Packing, batched, plain, renamed
 from fogline.log import Bell, Claim, SiteLog, claim_reader
 from fogline.model.jobs import LINK, PUBLISH
 
@@ -37,53 +41,28 @@ _DRAIN_SECONDS = 3.0
 _CONFIRM_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One log on its way to one broker."""
-
-    log: str
-    broker: str
-    mode: str = ""
-    """`link`, `publish`, or nothing: every record on its own topic."""
-    topic: str = ""
-    reader: str = PUBLISHER
-    begin: str = field(default="", compare=False)
-
-    @classmethod
-    def from_config(cls, item: dict[str, Any], own: str) -> Route:
-        broker, begin = item.get("broker") or own, item.get("begin", START)
-        return cls(item["log"], broker, item["mode"], item["topic"], item["reader"], begin)
-
-    def packing(self, logs: SiteLog) -> Packing:
-        if self.mode == LINK:
-            return batched(logs.folder(self.log), self.topic)
-        return renamed(self.topic) if self.mode == PUBLISH else plain
-
-
 class Publishing:
     """All that is sent. For one thread: `change` now and then, `step` again and again."""
 
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(self, config: PublishConfig) -> None:
         self.revision = 0
         self.in_force = False
-        self._logs = SiteLog(Path(config["logs"]))
-        self._outlets: dict[Route, Outlet] = {}
-        self._leaving: dict[Route, tuple[Outlet, float]] = {}
+        self._logs = SiteLog(Path(config.logs))
+        self._outlets: dict[OutgoingRoute, Outlet] = {}
+        self._leaving: dict[OutgoingRoute, tuple[Outlet, float]] = {}
         self._claims: dict[tuple[str, str], Claim] = {}
         """Of routes: the ingest process may be copying what they are to send."""
         self._connections: dict[str, Connection] = {}
         self.change(config)
 
-    def change(self, config: dict[str, Any]) -> None:
+    def change(self, config: PublishConfig) -> None:
         """From now on this is to be sent, and nothing else."""
-        own = config["broker"]
-        routes = [Route.from_config(item, own) for item in config.get("routes", ())]
-        plain_topics = [Route(topic, own) for topic in config["topics"]]
+        plain_topics = [OutgoingRoute(topic, config.broker) for topic in config.topics]
         self._config = config
-        self._wanted = dict.fromkeys([*plain_topics, *routes])
+        self._desired = dict.fromkeys([*plain_topics, *config.routes])
         self.in_force = False
         give_up = time.monotonic() + _DRAIN_SECONDS
-        for route in [route for route in self._outlets if route not in self._wanted]:
+        for route in [route for route in self._outlets if route not in self._desired]:
             self._leaving[route] = (self._outlets.pop(route), give_up)
 
     def step(self) -> bool:
@@ -126,75 +105,62 @@ class Publishing:
         for connection in self._connections.values():
             connection.close()
 
-    def status(self) -> dict[str, Any]:
-        topics = [route for route in self._wanted if not route.mode]
-        routes = [route for route in self._wanted if route.mode]
-        return {
-            "state": self._own_state(topics),
-            "revision": self.revision,
-            "topics": [self._topic_status(route) for route in topics],
-            "routes": [self._route_status(route) for route in routes],
-        }
+    def status(self) -> PublishStatus:
+        topics = [route for route in self._desired if not route.mode]
+        routes = [route for route in self._desired if route.mode]
+        return PublishStatus(
+            self._own_state(topics),
+            self.revision,
+            topics=tuple(self._topic_status(route) for route in topics),
+            routes=tuple(self._route_status(route) for route in routes),
+        )
 
-    def _own_state(self, topics: list[Route]) -> str:
+    def _own_state(self, topics: list[OutgoingRoute]) -> str:
         """That of the site's own broker, and of what is to go there and does not."""
-        own = self._connections.get(self._config["broker"])
+        own = self._connections.get(self._config.broker)
         if own is not None and own.state != "running":
             return own.state
         outlets = [self._outlets[route] for route in topics if route in self._outlets]
         return next((outlet.problem for outlet in outlets if outlet.problem), "running")
 
-    def _topic_status(self, route: Route) -> dict[str, Any]:
-        told = {"topic": route.log, "state": self._state(route), **self._numbers(route)}
-        return told | self._not_sent(route)
+    def _topic_status(self, route: OutgoingRoute) -> TopicStatus:
+        return TopicStatus(*self._measure(route), topic=route.log)
 
-    def _not_sent(self, route: Route) -> dict[str, Any]:
+    def _route_status(self, route: OutgoingRoute) -> RouteStatus:
+        return RouteStatus(
+            *self._measure(route),
+            log=route.log,
+            reader=route.reader,
+            mode=route.mode,
+            topic=route.topic,
+        )
+
+    def _measure(self, route: OutgoingRoute) -> tuple[str, int, int, int, int, str]:
+        """The fields of a `SendingStatus`."""
         outlet = self._outlets.get(route)
         if outlet is None:
-            return {"left_out": 0, "refused": 0, "problem": ""}
-        counts = {"left_out": outlet.left_out, "refused": outlet.refused}
-        return {**counts, "problem": outlet.trouble}
-
-    def _route_status(self, route: Route) -> dict[str, Any]:
-        return {
-            "log": route.log,
-            "reader": route.reader,
-            "mode": route.mode,
-            "topic": route.topic,
-            "state": self._state(route),
-            **self._numbers(route),
-            **self._not_sent(route),
-        }
-
-    def _numbers(self, route: Route) -> dict[str, int]:
-        outlet = self._outlets.get(route)
-        if outlet is None:
-            return {"messages": 0, "lag": 0}
-        return {"messages": outlet.messages, "lag": outlet.lag}
-
-    def _state(self, route: Route) -> str:
-        outlet = self._outlets.get(route)
-        if outlet is None:
-            return "waiting for what is under way elsewhere"
-        return outlet.problem or self._connections[route.broker].state
+            return "waiting for what is under way elsewhere", 0, 0, 0, 0, ""
+        state = outlet.problem or self._connections[route.broker].state
+        counts = outlet.messages, outlet.lag, outlet.left_out, outlet.refused
+        return state, *counts, outlet.trouble
 
     # ── from one configuration to the next ─────────────────────────────────────────────────────
 
     def _arrange(self) -> None:
-        """A step towards what is wanted."""
+        """A step towards the desired state."""
         for route in list(self._leaving):
             self._let_go(route)
         held = {(route.log, route.reader) for route in self._leaving}
-        for route in self._wanted:
+        for route in self._desired:
             free = route not in self._outlets and (route.log, route.reader) not in held
             if free and self._may_read(route):
                 self._outlets[route] = self._open(route)
         self._close_connections()
-        if len(self._outlets) == len(self._wanted) and not self._leaving:
-            self.revision = self._config.get("revision", 0)
+        if len(self._outlets) == len(self._desired) and not self._leaving:
+            self.revision = self._config.revision
             self.in_force = True
 
-    def _let_go(self, route: Route) -> None:
+    def _let_go(self, route: OutgoingRoute) -> None:
         """Closes an outlet once nothing of it is under way, or will not be for long."""
         outlet, give_up = self._leaving[route]
         drained = outlet.settle()
@@ -207,23 +173,23 @@ class Publishing:
             if not drained:
                 self._reconnect(route.broker)
 
-    def _may_read(self, route: Route) -> bool:
+    def _may_read(self, route: OutgoingRoute) -> bool:
         if route.mode and (claim := claim_reader(self._logs.folder(route.log), route.reader)):
             self._claims[route.log, route.reader] = claim
         return not route.mode or (route.log, route.reader) in self._claims
 
-    def _open(self, route: Route) -> Outlet:
+    def _open(self, route: OutgoingRoute) -> Outlet:
         if route.broker not in self._connections:
             self._connections[route.broker] = self._connect(route.broker)
         broker = self._connections[route.broker].broker
-        pack = route.packing(self._logs)
+        pack = _make_packing(route, self._logs)
         return Outlet(route.log, self._logs, broker, pack, route.reader, route.begin)
 
     def _connect(self, url: str) -> Connection:
-        client = self._config["client"]
-        if url != self._config["broker"]:
+        client = self._config.client
+        if url != self._config.broker:
             client += f"-{sha256(url.encode()).hexdigest()[:12]}"
-        return Connection(url, broker_options(client, self._config["tls"]))
+        return Connection(url, broker_options(client, self._config.tls))
 
     def _reconnect(self, url: str) -> None:
         """What waits in the old connection must not be sent any more; others send theirs again."""
@@ -242,22 +208,28 @@ class Publishing:
             _close(self._connections.pop(url))
 
 
+def _make_packing(route: OutgoingRoute, logs: SiteLog) -> Packing:
+    if route.mode == LINK:
+        return batched(logs.folder(route.log), route.topic)
+    return renamed(route.topic) if route.mode == PUBLISH else plain
+
+
 def _close(connection: Connection) -> None:
     """Not waited for: others have something to send meanwhile."""
     threading.Thread(target=connection.close, daemon=True).start()
 
 
 def main() -> None:
-    parent = Parent()
+    parent = Parent(PublishConfig)
     try:
         run(parent)
     except FoglineError as error:
         sys.exit(f"publish: {error}")
 
 
-def run(parent: Parent) -> None:
+def run(parent: Parent[PublishConfig]) -> None:
     publishing = Publishing(parent.config)
-    bell = Bell(parent.config.get("same_machine", True))
+    bell = Bell(parent.config.same_machine)
     parent.call = bell.ring
     clock = _Clock()
     pause = _SHORTEST_PAUSE
@@ -271,7 +243,7 @@ def run(parent: Parent) -> None:
         if clock.is_due("note", _NOTE_SECONDS):
             publishing.note()
         if clock.is_due("status", _STATUS_SECONDS) or (waiting and publishing.in_force):
-            tell(publishing.status())
+            parent.report_status(publishing.status())
         pause = _SHORTEST_PAUSE if busy else min(pause * 1.1, _LONGEST_PAUSE)
         if busy and not publishing.behind:
             parent.gone.wait(_GATHER_SECONDS)

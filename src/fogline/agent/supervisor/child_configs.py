@@ -1,12 +1,15 @@
-"""What the processes of a site are told: what to subscribe to, compute, publish and store."""
+"""The configurations of a site's processes: what to subscribe to, compute, publish and store."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import replace
 
 from fogline.agent.broker.site_broker import SiteBroker
 from fogline.agent.config.site import SiteConfig
+from fogline.agent.contracts.engine import EngineConfig, EngineJobConfig
+from fogline.agent.contracts.ingest import IngestConfig, Subscription
+from fogline.agent.contracts.publish import PublishConfig
 from fogline.agent.coordination.fabric_secret import SiteSecret
 from fogline.agent.damage.watch import DAMAGE_LOG
 from fogline.agent.jobs.job import AgentJob, copies, fabric_logs, routes, subscriptions
@@ -16,7 +19,9 @@ from fogline.agent.jobs.site_jobs import SiteJobs
 from fogline.agent.supervisor.store_config import feeds, topics
 from fogline.broker.login import with_login
 from fogline.broker.topics import split_share
+from fogline.fabric.contract import ControlBroker, StoreProcessConfig
 from fogline.log.files.names import folder_name
+from fogline.model.jobs import Route
 from fogline.model.nodes import NO_ENGINE
 from fogline.model.sample_fractions import Shares
 
@@ -26,8 +31,8 @@ _STATEFUL_SLOTS = 8
 """More than the stateful step of a query in real time has partitions."""
 
 
-class Told:
-    """`revision` is the number of the last change; the processes repeat it once it is in force."""
+class ChildConfigs:
+    """`revision` is the number of the last change; the processes report it once it is in force."""
 
     def __init__(
         self,
@@ -39,7 +44,7 @@ class Told:
     ) -> None:
         self.revision = 1
         self.shares: Shares = {}
-        """How much of nodes' values is sent to queries here, where that is less than they ask."""
+        """Sample fractions: how much of nodes' values is sent to queries here, where not all is."""
         self.coming: list[AgentJob] = []
         """Jobs that are being installed."""
         self._config = config
@@ -49,108 +54,105 @@ class Told:
         self._secret = secret
         self._logs = config.folder / "log"
 
-    def ingest(self) -> dict[str, Any]:
-        config = {
-            "client": f"fogline-{self._config.site}-ingest",
-            "subscriptions": self.subscriptions(),
-            "copies": copies(self._jobs.all()),
-        }
-        if self._broker.own:
-            config |= {"journal": str(self._broker.journal), "retained": self._broker.url}
-        return self._common() | config
+    def ingest(self) -> IngestConfig:
+        own = self._broker.own
+        return IngestConfig(
+            revision=self.revision,
+            logs=str(self._logs),
+            min_free_bytes=self._config.min_free_bytes,
+            same_machine=writes_here(self._config.engine),
+            tls=self._broker.tls,
+            client=f"fogline-{self._config.site}-ingest",
+            subscriptions=tuple(self.subscriptions()),
+            copies=tuple(copies(self._jobs.all())),
+            journal=str(self._broker.journal) if own else None,
+            retained=self._broker.url if own else None,
+        )
 
-    def subscriptions(self) -> list[dict[str, Any]]:
-        wanted = subscriptions(self._jobs.all())
-        logs = {item["log"] for item in wanted}
-        wanted += [item for item in topics(self._config.store) if item["log"] not in logs]
-        return [item | {"broker": self._broker_of(item)} for item in wanted]
+    def subscriptions(self) -> list[Subscription]:
+        needed = subscriptions(self._jobs.all())
+        logs = {item.log for item in needed}
+        needed += [item for item in topics(self._config.store) if item.log not in logs]
+        return [replace(item, broker=self._find_broker(item)) for item in needed]
 
-    def _broker_of(self, subscription: dict[str, Any]) -> str:
+    def _find_broker(self, subscription: Subscription) -> str:
         """The address to subscribe at; none where the own broker's journal has the messages."""
-        if subscription["broker"]:
-            return str(subscription["broker"])
-        # What the broker says about itself does not go through the journal.
-        about = split_share(subscription["pattern"])[1].startswith("$SYS/")
-        return "" if self._broker.own and not about else self._broker.url
+        if subscription.broker:
+            return subscription.broker
+        # What the broker publishes about itself does not go through the journal.
+        about_itself = split_share(subscription.pattern)[1].startswith("$SYS/")
+        return "" if self._broker.own and not about_itself else self._broker.url
 
-    def engine(self) -> dict[str, Any]:
-        jobs = [
-            {
-                "assignment": job.assignment.as_json(),
-                "package": str(self._packages.path(job.assignment) or ""),
-            }
-            for job in self._jobs.all()
-            if job.running and job.computes
-        ]
-        return self._common() | {
-            "site": self._config.site,
-            "folder": str(self._config.folder),
-            "engine": self._config.engine,
-            "engine_host": self._config.engine_host,
-            "slots": engine_slots(self._jobs.all()),
-            "memory": self._config.memory,
-            "trigger_ms": self._config.trigger_ms,
-            "live_ms": round(self._config.live_seconds * 1000),
-            "jobs": jobs,
-        }
+    def engine(self) -> EngineConfig:
+        jobs = [job.assignment for job in self._jobs.all() if job.running and job.computes]
+        return EngineConfig(
+            revision=self.revision,
+            site=self._config.site,
+            folder=str(self._config.folder),
+            logs=str(self._logs),
+            min_free_bytes=self._config.min_free_bytes,
+            engine=self._config.engine,
+            engine_host=self._config.engine_host,
+            slots=engine_slots(self._jobs.all()),
+            memory=self._config.memory,
+            trigger_ms=self._config.trigger_ms,
+            live_ms=round(self._config.live_seconds * 1000),
+            jobs=tuple(EngineJobConfig(a, str(self._packages.path(a) or "")) for a in jobs),
+        )
 
-    def publish(self) -> dict[str, Any]:
-        topics = [log for job in self._jobs.all() for log in job.published()]
+    def publish(self) -> PublishConfig:
+        logs = [log for job in self._jobs.all() for log in job.published()]
         if (self._logs / folder_name(DAMAGE_LOG)).exists():
-            topics.append(DAMAGE_LOG)
-        return self._common() | {
-            "client": f"fogline-{self._config.site}-publish",
-            "broker": self._broker.url,
-            "topics": list(dict.fromkeys(topics)),
-            "routes": [
-                route | {"broker": self._config.peer_url(route["node"], route["broker"])}
-                for route in routes(self._jobs.all())
-            ],
-        }
+            logs.append(DAMAGE_LOG)
+        return PublishConfig(
+            revision=self.revision,
+            logs=str(self._logs),
+            same_machine=writes_here(self._config.engine),
+            tls=self._broker.tls,
+            client=f"fogline-{self._config.site}-publish",
+            broker=self._broker.url,
+            topics=tuple(dict.fromkeys(logs)),
+            routes=tuple(routes(self._jobs.all(), self._find_address)),
+        )
 
-    def store(self) -> dict[str, Any]:
+    def _find_address(self, route: Route) -> str:
+        return self._config.peer_url(route.node, route.broker) or self._broker.url
+
+    def store(self) -> StoreProcessConfig:
         config = self._config.store
-        return self._common() | {
-            "site": self._config.site,
-            "folder": str(self._config.folder),
-            "secrets": self._secret.known(),
-            "host": config.host,
-            "hosts": [*self._config.hosts, config.announce],
-            "port": config.port,
-            "limits": {
+        return StoreProcessConfig(
+            revision=self.revision,
+            site=self._config.site,
+            folder=str(self._config.folder),
+            secrets=tuple(self._secret.known()),
+            host=config.host,
+            hosts=(*self._config.hosts, config.announce),
+            port=config.port,
+            limits={
                 "hours": config.hours,
                 "megabytes": config.megabytes,
                 "memory_megabytes": config.memory_megabytes,
             },
-            "nodes": dict(config.nodes),
-            "control": self._control(),
-            "signed": self.signed(),
-            "feeds": feeds(self._jobs.all(), config),
-            "fabric_logs": fabric_logs(self._jobs.all(), self.shares),
-        }
+            nodes=config.nodes,
+            control=self._describe_control(),
+            signed=self.signed(),
+            feeds=tuple(feeds(self._jobs.all(), config)),
+            fabric_logs=tuple(fabric_logs(self._jobs.all(), self.shares)),
+        )
 
     def signed(self) -> Signatures:
         """Also of jobs that are about to come: the store knows it before there is a value."""
         return signatures([*self.coming, *self._jobs.all()])
 
-    def _control(self) -> dict[str, Any] | None:
-        """The control broker, where births tell of other sites."""
+    def _describe_control(self) -> ControlBroker | None:
+        """The control broker, where other sites announce themselves."""
         control = self._config.control
         if control.url is None:
             return None
         url = with_login(control.url, control.user, control.password_file)
         files = {"ca": control.ca, "certificate": control.certificate, "key": control.key}
         tls = {name: str(path) for name, path in files.items() if path is not None}
-        return {"url": url, "tls": tls or None}
-
-    def _common(self) -> dict[str, Any]:
-        return {
-            "logs": str(self._logs),
-            "min_free_bytes": self._config.min_free_bytes,
-            "tls": self._broker.tls,
-            "same_machine": writes_here(self._config.engine),
-            "revision": self.revision,
-        }
+        return ControlBroker(url, tls or None)
 
 
 def writes_here(engine: str) -> bool:

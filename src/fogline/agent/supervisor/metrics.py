@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
+
+from fogline.agent.contracts.site_status import SiteStatus
+from fogline.common.process.contract import to_json
 
 NODE, JOB, BROKER = "metrics/node", "metrics/job", "metrics/broker"
 _SYS = {
@@ -38,13 +42,13 @@ def node_metrics(site: str, folder: Path) -> dict[str, Any]:
     }
 
 
-def job_metrics(site: str, status: dict[str, Any]) -> list[dict[str, Any]]:
+def job_metrics(status: SiteStatus) -> list[dict[str, Any]]:
     """One record per query of each job."""
     return [
-        {"site": site, "time": _now_ms(), "job": job["name"], "query": query["name"]}
-        | {key: value for key, value in query.items() if key not in ("name", "problem")}
-        for job in status.get("engine", {}).get("jobs", [])
-        for query in job["queries"]
+        {"site": status.site, "time": _now_ms(), "job": job.name, "query": query.name}
+        | {key: value for key, value in to_json(query).items() if key not in ("name", "problem")}
+        for job in status.jobs
+        for query in job.queries
     ]
 
 
@@ -58,48 +62,54 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def prometheus(status: dict[str, Any], node: dict[str, Any]) -> str:
+def prometheus(status: SiteStatus, node: dict[str, Any]) -> str:
     """The text that Prometheus reads."""
-    site = status["site"]
-    lines = [_line("fogline_healthy", {"site": site}, int(status["healthy"]))]
-    for name, value in node.items():
-        if isinstance(value, int | float):
-            lines.append(_line(f"fogline_node_{name}", {"site": site}, value))
-    for name in (n for n in ("ingest", "engine", "publish", "store", "broker") if n in status):
+    site = status.site
+    lines = [_line("fogline_healthy", {"site": site}, int(status.healthy))]
+    lines += _number_lines("fogline_node_", {"site": site}, node)
+    states = {name: (child.state, child.restarts) for name, child in status.processes.items()}
+    states["broker"] = (status.broker.state, status.broker.restarts or 0)
+    for name, (state, restarts) in states.items():
         labels = {"site": site, "process": name}
-        lines.append(_line("fogline_process_restarts", labels, status[name].get("restarts", 0)))
-        lines.append(_line("fogline_process_up", labels, int(status[name]["state"] == "running")))
-    for name, value in status["broker"].get("metrics", {}).items():
-        if isinstance(value, int | float) and name != "time":
-            lines.append(_line(f"fogline_broker_{name}", {"site": site}, value))
-    damage = status["damage"]
+        lines.append(_line("fogline_process_restarts", labels, restarts))
+        lines.append(_line("fogline_process_up", labels, int(state == "running")))
+    lines += _number_lines("fogline_broker_", {"site": site}, _without_time(status.broker_metrics))
+    damage = status.damage
     lines.append(
-        _line("fogline_log_damage_unacknowledged", {"site": site}, len(damage["unacknowledged"]))
+        _line("fogline_log_damage_unacknowledged", {"site": site}, len(damage.unacknowledged))
     )
-    for log, records in damage["lost_records"].items():
+    for log, records in damage.lost_records.items():
         lines.append(_line("fogline_log_lost_records", {"site": site, "log": log}, records))
-    for item in status["ingest"].get("subscriptions", []):
-        labels = {"site": site, "pattern": item["pattern"]}
-        for name in ("messages", "repeated", "bytes"):
-            lines.append(_line(f"fogline_ingest_{name}", labels, item[name]))
-    for item in status["publish"].get("topics", []):
-        labels = {"site": site, "topic": item["topic"]}
-        lines.append(_line("fogline_published_messages", labels, item["messages"]))
-        lines.append(_line("fogline_publish_lag_bytes", labels, item["lag"]))
-        lines.append(_line("fogline_publish_left_out", labels, item["left_out"]))
-        lines.append(_line("fogline_publish_refused", labels, item["refused"]))
-    for record in job_metrics(site, status):
+    for subscription in status.ingest.report.subscriptions if status.ingest.report else ():
+        labels = {"site": site, "pattern": subscription.pattern}
+        lines.append(_line("fogline_ingest_messages", labels, subscription.messages))
+        lines.append(_line("fogline_ingest_repeated", labels, subscription.repeated))
+        lines.append(_line("fogline_ingest_bytes", labels, subscription.bytes))
+    for topic in status.publish.report.topics if status.publish.report else ():
+        labels = {"site": site, "topic": topic.topic}
+        lines.append(_line("fogline_published_messages", labels, topic.messages))
+        lines.append(_line("fogline_publish_lag_bytes", labels, topic.lag))
+        lines.append(_line("fogline_publish_left_out", labels, topic.left_out))
+        lines.append(_line("fogline_publish_refused", labels, topic.refused))
+    for record in job_metrics(status):
         labels = {"site": site, "job": record["job"], "query": record["query"]}
-        for name, value in record.items():
-            if isinstance(value, int | float) and name != "time":
-                lines.append(_line(f"fogline_job_{name}", labels, value))
+        lines += _number_lines("fogline_job_", labels, _without_time(record))
     return "\n".join(lines) + "\n"
 
 
+def _number_lines(prefix: str, labels: dict[str, str], values: Mapping[str, Any]) -> list[str]:
+    numbers = {name: value for name, value in values.items() if isinstance(value, int | float)}
+    return [_line(f"{prefix}{name}", labels, value) for name, value in numbers.items()]
+
+
+def _without_time(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name != "time"}
+
+
 def _line(name: str, labels: dict[str, str], value: float) -> str:
-    inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+    inside = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
     return f"{name}{{{inside}}} {value}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

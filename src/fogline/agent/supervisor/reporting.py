@@ -31,7 +31,7 @@ class Reporter:
         return self._server.address if self._server else ""
 
     def broker_metrics(self) -> dict[str, Any] | None:
-        """What the broker told about itself; None as long as it has told nothing."""
+        """What the broker publishes about itself; None before its first message."""
         return metrics.broker_metrics(self._site.config.site, dict(self._seen))
 
     def start(self) -> None:
@@ -73,7 +73,7 @@ class Reporter:
         broker = self.broker_metrics()
         records: list[tuple[str, Any]] = [
             (metrics.NODE, metrics.node_metrics(name, self._site.folder)),
-            *((metrics.JOB, r) for r in metrics.job_metrics(name, self._site.status())),
+            *((metrics.JOB, r) for r in metrics.job_metrics(self._site.status())),
             *([(metrics.BROKER, broker)] if broker else []),
         ]
         return [Message(topic, json.dumps(record).encode()) for topic, record in records]

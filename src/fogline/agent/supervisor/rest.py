@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from fogline.agent.config.site import SiteConfig
+from fogline.agent.contracts.site_status import SiteStatus
 from fogline.agent.damage.watch import DamageWatch
 from fogline.agent.supervisor import metrics
 from fogline.common.http.parameters import Parameter, read_parameters
@@ -37,16 +38,16 @@ class Reported(Protocol):
     @property
     def damage(self) -> DamageWatch: ...
 
-    def status(self) -> dict[str, Any]: ...
+    def status(self) -> SiteStatus: ...
 
 
 def make_app(site: Reported) -> Starlette:
     def get_health(_request: Request) -> Response:
-        healthy = site.status()["healthy"]
+        healthy = site.status().healthy
         return Json({"healthy": healthy}, 200 if healthy else 503)
 
     def get_status(_request: Request) -> Response:
-        return Json(site.status(), indent=2)
+        return Json(site.status().as_json(), indent=2)
 
     def get_metrics(_request: Request) -> Response:
         node = metrics.node_metrics(site.config.site, site.folder)

@@ -21,6 +21,10 @@ from typing import Any
 
 from fogline.agent.broker.site_broker import SiteBroker
 from fogline.agent.config.site import NOW, SiteConfig
+from fogline.agent.contracts.engine import EngineStatus
+from fogline.agent.contracts.ingest import IngestStatus
+from fogline.agent.contracts.publish import PublishStatus
+from fogline.agent.contracts.site_status import ChildStatus, SiteStatus
 from fogline.agent.coordination.fabric_secret import SiteSecret
 from fogline.agent.coordination.manager import Manager
 from fogline.agent.damage.watch import DamageWatch
@@ -30,12 +34,13 @@ from fogline.agent.jobs.readers import retire_strays
 from fogline.agent.jobs.signed import needed_keys, restricted
 from fogline.agent.jobs.site_jobs import SiteJobs
 from fogline.agent.jobs.start_positions import forget_starts, note_starts
-from fogline.agent.supervisor.child_configs import Told
+from fogline.agent.supervisor.child_configs import ChildConfigs
 from fogline.agent.supervisor.reporting import Reporter
 from fogline.common.errors import SetupError, UsageError
 from fogline.common.fabric_secret import FabricSecret
 from fogline.common.process.children import Child
 from fogline.common.state_files import SetAside, StateDamaged
+from fogline.fabric.contract import StoreStatus
 from fogline.fabric.membership.local_sites import LocalSite, leave_note
 from fogline.log import Limits, LogError, SiteLog, enforce
 from fogline.log.writer import now_us
@@ -48,7 +53,6 @@ _RETENTION_SECONDS = 30.0
 _NOTE_SECONDS = 5.0
 _STOP_SECONDS = {"ingest": 10.0, "engine": 30.0, "publish": 20.0, "store": 20.0}
 _MEBIBYTE = 1 << 20
-_DAMAGED_HINT = "fogline fsck FOLDER says what is lost; remove these files to acknowledge"
 
 
 class Site:
@@ -63,24 +67,28 @@ class Site:
         self.packages = Packages(self.folder)
         self.broker = SiteBroker(config.broker, self.folder, config.min_free_bytes)
         self.secret = SiteSecret(self.folder, config.store.secret_file)
-        self._told = Told(config, self.jobs, self.broker, self.packages, self.secret)
+        configs = ChildConfigs(config, self.jobs, self.broker, self.packages, self.secret)
+        self._configs = configs
         self._woken = threading.Event()
-        """The engine has told something: somebody may wait for it."""
+        """The engine has reported something: somebody may wait for it."""
         self._ingest = Child(
-            "ingest", "fogline.agent.ingest.process", self._told.ingest, self.folder
+            "ingest", "fogline.agent.ingest.process", configs.ingest, IngestStatus, self.folder
         )
         self._engine = Child(
             "engine",
             "fogline.agent.engine.process",
-            self._told.engine,
+            configs.engine,
+            EngineStatus,
             self.folder,
             self._woken.set,
         )
         self._publish = Child(
-            "publish", "fogline.agent.publish.process", self._told.publish, self.folder
+            "publish", "fogline.agent.publish.process", configs.publish, PublishStatus, self.folder
         )
-        self._store = Child("store", "fogline.fabric.process", self._told.store, self.folder)
-        self._children = [self._ingest, self._publish]
+        self._store = Child(
+            "store", "fogline.fabric.process", configs.store, StoreStatus, self.folder
+        )
+        self._children: list[Child[Any]] = [self._ingest, self._publish]
         if config.engine != NO_ENGINE:
             self._children.insert(1, self._engine)
         if config.store.enabled:
@@ -121,18 +129,19 @@ class Site:
     @property
     def store_address(self) -> str:
         """Where its values can be asked for; empty while nobody would answer."""
-        return str(self._store.status.get("address", ""))
+        status = self._store.status
+        return (status.address or "") if status is not None else ""
 
     # ── running ────────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
         _make_folder(self.folder)
-        self._lock = _locked(self.folder / "agent.lock")
+        self._lock = _lock_folder(self.folder / "agent.lock")
         if self.secret.problem:
             _say(self.secret.problem)
         self._note_starts()
         self._restrict()
-        self.broker.start(item["log"] for item in self._told.subscriptions() if not item["broker"])
+        self.broker.start(item.log for item in self._configs.subscriptions() if not item.broker)
         self._start_reporter()
         self.damage.start()
         self.tick()
@@ -206,7 +215,7 @@ class Site:
 
     def _ingest_has_begun(self) -> bool:
         """Jobs need their logs to be there only to begin; later either may die and come back."""
-        return "subscriptions" in self._ingest.status or self._engine.pid > 0
+        return self._ingest.status is not None or self._engine.pid > 0
 
     def _enforce_retention(self) -> None:
         keep = self.config.retention
@@ -227,7 +236,7 @@ class Site:
             self.broker.enforce_retention()
         except (LogError, OSError) as error:
             problems.append(f"the broker's journal: {error}")
-        self._tell_retention(problems)
+        self._say_retention(problems)
 
     def _remove_packages(self) -> None:
         with self._changing:
@@ -246,7 +255,7 @@ class Site:
         for reader in retired:
             _say(f"nothing is kept any more for the reader {reader}")
 
-    def _tell_retention(self, problems: list[str]) -> None:
+    def _say_retention(self, problems: list[str]) -> None:
         for problem in problems:
             if problem not in self._retention_problems:
                 _say(f"nothing is removed from {problem}")
@@ -266,78 +275,76 @@ class Site:
         if self._lock is not None:
             self._lock.close()
 
-    def status(self) -> dict[str, Any]:
-        """All there is to know, as the processes told it last."""
-        parts = {
-            child.name: {
-                **child.status,
-                "state": child.status.get("state", "waiting"),
-                "pid": child.pid,
-                "restarts": max(child.restarts, 0),
-                **({"died": child.died} if child.died else {}),
-            }
-            for child in self._children
-        }
-        measured = self._reporter.broker_metrics() or {}
-        parts["broker"] = self.broker.status() | {"metrics": measured}
-        parts.setdefault("engine", _no_engine(self._told.revision))
-        healthy = all(part["state"] == "running" for part in parts.values())
-        healthy = healthy and self.damage.healthy
-        told: dict[str, Any] = {"site": self.config.site, "healthy": healthy, **parts}
-        told["damage"] = self.damage.status()
-        if self._retention_problems:
-            told["retention"] = {"problems": self._retention_problems}
-        if self._set_aside.files:
-            told["healthy"] = False
-            told["damaged"] = {"files": self._set_aside.files, "hint": _DAMAGED_HINT}
-        return told | ({"control": self._manager.state()} if self._manager is not None else {})
+    def status(self) -> SiteStatus:
+        """All there is to know, as the processes reported it last."""
+        broker, engine = self.broker.status(), ChildStatus.read(self._engine)
+        if self._engine not in self._children:
+            engine = ChildStatus("running", report=_report_no_engine(self._configs.revision))
+        ingest, publish = ChildStatus.read(self._ingest), ChildStatus.read(self._publish)
+        store = ChildStatus.read(self._store) if self._store in self._children else None
+        states = [broker.state, *(child.state for child in (ingest, engine, publish))]
+        states += [store.state] if store is not None else []
+        settled = self.damage.healthy and not self._set_aside.files
+        return SiteStatus(
+            site=self.config.site,
+            healthy=settled and all(state == "running" for state in states),
+            ingest=ingest,
+            engine=engine,
+            publish=publish,
+            store=store,
+            broker=broker,
+            broker_metrics=self._reporter.broker_metrics() or {},
+            damage=self.damage.status(),
+            retention_problems=self._retention_problems,
+            damaged_files=self._set_aside.files,
+            control=self._manager.state() if self._manager is not None else None,
+        )
 
     # ── changing jobs ──────────────────────────────────────────────────────────────────────────
 
     def install(self, assignments: Iterable[Assignment], seconds: float) -> None:
         """Makes these jobs so; returns when what is sent to their topics is kept for them."""
-        given = list(assignments)
         deadline = time.monotonic() + seconds
         with self._changing:
-            coming = self.jobs.check(given)
+            coming = self.jobs.check(assignments)
             self._restrict(coming)
-            told = self._tell_signatures(coming, deadline)
-            changed = self.jobs.install(given, self._told.revision + 1)
-            revision = self._changed() if changed or told else self._told.revision
+            sent = self._send_signatures(coming, deadline)
+            changed = self.jobs.install(coming, self._configs.revision + 1)
+            revision = self._apply_change() if changed or sent else self._configs.revision
         _wait_for(self._ingest, revision, deadline)
 
-    def _tell_signatures(self, coming: list[AgentJob], deadline: float) -> bool:
-        """The store knows who may read what the jobs compute before they do; whether it was told.
+    def _send_signatures(self, coming: list[AgentJob], deadline: float) -> bool:
+        """The store knows who may read what the jobs compute before they do; whether it was sent.
         One that does not run gets to know it when it starts."""
-        before = needed_keys(self._told.signed())
-        self._told.coming = coming
+        before = needed_keys(self._configs.signed())
+        self._configs.coming = coming
         try:
-            if not self._store.running or needed_keys(self._told.signed()) <= before:
+            if not self._store.running or needed_keys(self._configs.signed()) <= before:
                 return False
-            self._told.revision += 1
+            self._configs.revision += 1
             self._store.update()
-            _wait_for(self._store, self._told.revision, deadline)
+            _wait_for(self._store, self._configs.revision, deadline)
             return True
         finally:
-            self._told.coming = []
+            self._configs.coming = []
 
     def remove(self, names: Iterable[str]) -> None:
         """Ends these jobs; what they have computed is still sent, then they are forgotten."""
         with self._changing:
-            if self.jobs.remove(names, self._told.revision + 1):
-                self._changed()
+            if self.jobs.remove(names, self._configs.revision + 1):
+                self._apply_change()
 
     @property
     def shares(self) -> Shares:
         """How much of nodes' values is sent to queries here, where that is less than they ask."""
-        return self._told.shares
+        return self._configs.shares
 
     def send_shares(self, shares: Shares) -> None:
         """From now on, until they are told anew or the site starts again: then all is sent."""
         with self._changing:
-            if shares != self._told.shares:
-                self._told.shares = shares
-                self._changed()
+            if shares != self._configs.shares:
+                self._configs.shares = shares
+                self._apply_change()
 
     def take_secret(self, handed: FabricSecret) -> None:
         """The fabric's secret, from the coordinator; the store has it at once."""
@@ -353,22 +360,22 @@ class Site:
             if topic not in before:
                 _say(f"{topic} is signed: who may read it there, the rules of the broker say")
 
-    def _changed(self) -> int:
+    def _apply_change(self) -> int:
         try:
             self._restrict()
         except SetupError as error:
             _say(f"more topics are restricted than need be: {error}")
-        self._told.revision += 1
+        self._configs.revision += 1
         for child in self._children:
             child.update()
-        return self._told.revision
+        return self._configs.revision
 
     def _finish_ended_jobs(self) -> None:
         running = self._engine in self._children
-        stopped = int(self._engine.status.get("revision", 0)) if running else self._told.revision
-        if self.jobs.release_drained(stopped, self._told.revision + 1):
-            self._changed()
-        self.jobs.clean_up(min(int(c.status.get("revision", 0)) for c in self._children))
+        stopped = self._engine.revision if running else self._configs.revision
+        if self.jobs.release_drained(stopped, self._configs.revision + 1):
+            self._apply_change()
+        self.jobs.clean_up(min(child.revision for child in self._children))
 
 
 def _state_folders(folder: Path) -> list[Path]:
@@ -387,9 +394,9 @@ def _state_folders(folder: Path) -> list[Path]:
     return [folder, folder / "store", folder / "broker", *found]
 
 
-def _wait_for(child: Child, revision: int, deadline: float) -> None:
-    """Until it works by that revision."""
-    while child.status.get("revision", 0) < revision:
+def _wait_for(child: Child[Any], revision: int, deadline: float) -> None:
+    """Until that revision is in force there."""
+    while child.revision < revision:
         if time.monotonic() > deadline:
             raise SetupError(f"the {child.name} process does not answer", "it is tried again")
         time.sleep(0.005)
@@ -401,9 +408,9 @@ def _say(text: str) -> None:
         print(f"{at} {text}", file=sys.stderr, flush=True)
 
 
-def _no_engine(revision: int) -> dict[str, Any]:
-    """What is told where there is none, and needs none."""
-    return {"state": "running", "pid": 0, "restarts": 0, "revision": revision, "jobs": []}
+def _report_no_engine(revision: int) -> EngineStatus:
+    """Where there is none, and no job needs one."""
+    return EngineStatus("running", revision, jobs=())
 
 
 def _check_folder(folder: Path) -> None:
@@ -422,7 +429,7 @@ def _make_folder(folder: Path) -> None:
         raise UsageError(text, "choose another folder") from error
 
 
-def _locked(path: Path) -> Any:
+def _lock_folder(path: Path) -> Any:
     """Two agents must not work in one folder."""
     try:
         file = path.open("w", encoding="ascii")

@@ -12,12 +12,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
 from fogline.agent.config.site import BrokerConfig, JobConfig, SiteConfig
 from fogline.agent.config.store import StoreConfig
+from fogline.agent.contracts.site_status import SiteStatus
 from fogline.agent.supervisor.site import Site
 from fogline.cli.run.screen import Screen
 from fogline.common.process.interrupts import ctrl_c
@@ -92,8 +92,8 @@ class _LiveRun:
         self._tails = {name: _Tail(site.logs.reader(topic)) for name, topic in topics.items()}
         self._began: float | None = None
         self._counts: Counter[str] = Counter()
-        self._told = ""
-        self._status: dict[str, Any] = {}
+        self._said = ""
+        self._status: SiteStatus | None = None
 
     def until(
         self, seconds: float | None, stopped: Callable[[], bool], on_ready: Ready | None
@@ -101,8 +101,8 @@ class _LiveRun:
         """`seconds` count from when everything runs."""
         while not stopped() and not self._screen.reader_gone and not self._is_over(seconds):
             self._site.tick()
-            self._look()
-            if self._began is None and self._status["healthy"]:
+            status = self._look()
+            if self._began is None and status.healthy:
                 self._began = time.monotonic()
                 if on_ready is not None:
                     on_ready(self._site.broker_address)
@@ -112,14 +112,15 @@ class _LiveRun:
         begun = self._began
         return seconds is not None and begun is not None and time.monotonic() - begun >= seconds
 
-    def _look(self) -> None:
-        self._status = self._site.status()
+    def _look(self) -> SiteStatus:
+        self._status = status = self._site.status()
         self._show()
         if self._began is None:
-            self._screen.say(self._waiting_for())
+            self._screen.say(_waiting_for(status))
         else:
-            self._screen.tick(self._account())
-        self._tell_problem()
+            self._screen.tick(self._account(status))
+        self._say_problem(status)
+        return status
 
     def _show(self) -> None:
         for name, tail in self._tails.items():
@@ -128,25 +129,18 @@ class _LiveRun:
                 self._counts[name] += len(payloads)
                 self._screen.lines(b"\n".join(payloads) + b"\n")
 
-    def _waiting_for(self) -> str:
-        for name in ("broker", "ingest", "engine", "publish"):
-            state = self._status[name]["state"]
-            if state != "running":
-                return f"{name}: {state}"
-        return "running"
+    def _say_problem(self, status: SiteStatus) -> None:
+        for job in status.jobs:
+            for query in job.queries:
+                problem = query.problem if query.state == "failed" else ""
+                if problem and problem != self._said:
+                    self._said = problem
+                    click.echo(f"{job.name}: {problem}; retrying", err=True)
 
-    def _tell_problem(self) -> None:
-        for job in self._status["engine"].get("jobs", []):
-            for query in job["queries"]:
-                problem = query["problem"] if query["state"] == "failed" else ""
-                if problem and problem != self._told:
-                    self._told = problem
-                    click.echo(f"{job['name']}: {problem}; retrying", err=True)
-
-    def _account(self) -> Account:
-        jobs = self._status["engine"].get("jobs", [])
-        received = sum(s["messages"] for s in self._status["ingest"].get("subscriptions", []))
-        bad, late = (sum(job[kind] for job in jobs) for kind in ("bad", "late"))
+    def _account(self, status: SiteStatus) -> Account:
+        ingest = status.ingest.report
+        received = sum(s.messages for s in ingest.subscriptions) if ingest is not None else 0
+        bad, late = sum(job.bad for job in status.jobs), sum(job.late for job in status.jobs)
         count = StreamCount(received, bad, late)
         return Account({"messages": count}, self._counts.total(), self._counts)
 
@@ -155,7 +149,16 @@ class _LiveRun:
         self._show()
         self._screen.counts = self._counts
         seconds = time.monotonic() - self._began if self._began is not None else 0.0
-        self._screen.finish(self._account() if self._status else None, seconds, None, None)
+        account = self._account(self._status) if self._status is not None else None
+        self._screen.finish(account, seconds, None, None)
+
+
+def _waiting_for(status: SiteStatus) -> str:
+    states = {"broker": status.broker.state}
+    states |= {name: child.state for name, child in status.processes.items() if name != "store"}
+    return next(
+        (f"{name}: {state}" for name, state in states.items() if state != "running"), "running"
+    )
 
 
 class _Tail:

@@ -2,8 +2,9 @@
 
 A child is a Python module of ours; `fogline.common.process.parent` is its side. It gets its
 configuration as a line of JSON on standard input, and another line whenever that changes; when the
-input closes, the child ends. It tells its state as one JSON object a line on standard output; what
-it writes to standard error goes to its log file.
+input closes, the child ends. It reports its status as one JSON object a line on standard output;
+what it writes to standard error goes to its log file. Both are dataclasses, read and written by
+`fogline.common.process.contract`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Generic, TypeVar
 
+from fogline.common.errors import DataError
+from fogline.common.process.contract import ProcessStatus, from_json, to_json
 from fogline.common.process.log_rotation import keep_bounded
 from fogline.common.process.parent_death import die_with_parent
 
@@ -30,34 +33,51 @@ _LAST_BYTES = 16 << 10
 _LONGEST_REASON = 500
 _ERROR = re.compile(r"(\w+: |[\w.]*(Error|Exception)\b)")
 
+S = TypeVar("S", bound=ProcessStatus)
 
-class Child:
+
+class Child(Generic[S]):
     """One process. `keep_running` is called again and again by one thread that lives on."""
 
     def __init__(
         self,
         name: str,
         module: str,
-        config: Callable[[], dict[str, Any]],
+        config: Callable[[], object],
+        status: type[S],
         folder: Path,
-        heard: Callable[[], None] = lambda: None,
+        on_status: Callable[[], None] = lambda: None,
     ) -> None:
-        """What it says on standard error is in `<folder>/<name>.log`. `heard` is called, by a
-        thread of the child, whenever there is another status."""
+        """`config` returns its configuration, `status` is the type of what it reports. What it
+        writes to standard error is in `<folder>/<name>.log`. `on_status` is called, by a thread of
+        the child, whenever there is another status."""
         self.name = name
-        self.status: dict[str, Any] = {}
+        self.status: S | None = None
+        """The last one of the process that runs; None before its first."""
+        self._state = "waiting"
         self.restarts = -1
         self.died = ""
-        """What it said last when it died last."""
+        """Its last words when it died last."""
         self._seen = 0
         self._module = module
         self._config = config
-        self._heard = heard
+        self._status_type = status
+        self._on_status = on_status
         self._log = folder / f"{name}.log"
         self._process: subprocess.Popen[str] | None = None
         self._pause = _FIRST_PAUSE
         self._due = 0.0
         self._started = 0.0
+
+    @property
+    def state(self) -> str:
+        """As it reports it, or how far its start is."""
+        return self.status.state if self.status is not None else self._state
+
+    @property
+    def revision(self) -> int:
+        """Of the configuration that it reports to be in force; 0 without."""
+        return (self.status.revision or 0) if self.status is not None else 0
 
     @property
     def pid(self) -> int:
@@ -87,7 +107,7 @@ class Child:
         assert self._process is not None
         self.died = _last_words(self._log, self._seen) or _ending(self._process.returncode)
         self._process = None
-        self.status = {"state": "restarting"}
+        self._state, self.status = "restarting", None
         healthy = now - self._started > _HEALTHY_SECONDS
         self._pause = _FIRST_PAUSE if healthy else min(2 * self._pause, _LONGEST_PAUSE)
         self._due = now + self._pause
@@ -95,7 +115,7 @@ class Child:
     def _start(self, now: float) -> None:
         self.restarts += 1
         self._started = now
-        self.status = {"state": "starting"}
+        self._state, self.status = "starting", None
         with self._log.open("ab") as log:
             self._seen = log.tell()
             self._process = subprocess.Popen(
@@ -115,16 +135,22 @@ class Child:
         assert process.stdout
         for line in process.stdout:
             with contextlib.suppress(ValueError):
-                told = json.loads(line)
-                if process is self._process and isinstance(told, dict):
-                    self.status = told
-                    self._heard()
+                data = json.loads(line)
+                if process is self._process and isinstance(data, dict):
+                    self._take_status(data)
+                    self._on_status()
+
+    def _take_status(self, data: object) -> None:
+        try:
+            self.status = from_json(self._status_type, data)
+        except DataError as error:
+            self._state, self.status = f"its status cannot be read: {error}", None
 
     def update(self) -> None:
-        """Tells a running process what is wanted now; it goes on without being started anew."""
+        """Sends a running process its configuration; it goes on without being started anew."""
         if self._process is not None and self._process.stdin:
             with contextlib.suppress(OSError):
-                self._process.stdin.write(json.dumps(self._config()) + "\n")
+                self._process.stdin.write(json.dumps(to_json(self._config())) + "\n")
                 self._process.stdin.flush()
 
     def ask_to_end(self) -> None:

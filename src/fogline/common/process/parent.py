@@ -1,4 +1,4 @@
-"""A child process's side: what its parent wants, and how it tells how it is.
+"""A child process's side: its configuration from the parent, and its status to the parent.
 
 `fogline.common.process.children` is the parent's side, and says how the two talk.
 """
@@ -11,37 +11,44 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from fogline.common.process.contract import ProcessStatus, from_json, to_json
+
+C = TypeVar("C")
 
 
-class Parent:
-    """The process that started us: what it wants, and whether it is still there.
+class Parent(Generic[C]):
+    """The process that started us: how it configures us, and whether it is still there.
 
-    Made once, first. Ctrl-C is the parent's business.
+    Made once, first. Ctrl-C is the parent's business. `config` and `changed` raise DataError for a
+    configuration that is not as the contract says.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, contract: type[C]) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self.gone = threading.Event()
         """Set when the parent closes our input, or asks us to end."""
-        self.config: dict[str, Any] = json.loads(sys.stdin.readline() or "{}")
-        """What it wanted first."""
-        self._newer: dict[str, Any] | None = None
+        self._contract = contract
+        self.config = from_json(contract, json.loads(sys.stdin.readline() or "{}"))
+        """The first configuration."""
+        self.report_status = StatusWriter().write
+        self._newer: Any = None
         self._guard = threading.Lock()
         self.news = threading.Event()
-        """Set while there is something new: it wants something else, or is gone."""
+        """Set while there is something new: another configuration, or the parent is gone."""
         self.call: Callable[[], None] = lambda: None
         """Called then, by any thread."""
         signal.signal(signal.SIGTERM, lambda *_: self._end())
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def changed(self) -> dict[str, Any] | None:
-        """What it wants now, if that has changed since the last call."""
+    def changed(self) -> C | None:
+        """The configuration, if it has changed since the last call."""
         with self._guard:
             newer, self._newer = self._newer, None
             if not self.gone.is_set():
                 self.news.clear()
-        return newer
+        return None if newer is None else from_json(self._contract, newer)
 
     def wait(self, seconds: float) -> None:
         """Until something changes or the parent is gone, at most so long."""
@@ -63,16 +70,16 @@ class Parent:
         self.call()
 
 
-class _Told:
-    """What the parent was told last."""
+class StatusWriter:
+    """Writes each status that is new as a line on standard output; a parent that is gone is noticed
+    elsewhere."""
 
-    line = ""
+    def __init__(self) -> None:
+        self._last = ""
 
-
-def tell(status: dict[str, Any]) -> None:
-    """Tells the parent how we are, if that is new; a parent that is gone is noticed elsewhere."""
-    line = json.dumps(status)
-    if line != _Told.line:
-        _Told.line = line
-        with contextlib.suppress(OSError, ValueError):
-            print(line, flush=True)
+    def write(self, status: ProcessStatus) -> None:
+        line = json.dumps(to_json(status))
+        if line != self._last:
+            self._last = line
+            with contextlib.suppress(OSError, ValueError):
+                print(line, flush=True)

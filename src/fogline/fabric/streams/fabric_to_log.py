@@ -10,9 +10,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from fogline.common.errors import FoglineError
+from fogline.fabric.contract import FabricLog, FabricLogStatus
 from fogline.fabric.streams.fabric_log import ChangeSource, Describe, FeedLog, forget
 from fogline.log import LogError, SiteLog
 from fogline.model.question import Question
@@ -43,23 +43,21 @@ class FabricFeed:
         self._sources = sources
         self._describe = describe
         self._wanted: dict[str, Question] = {}
-        self._shares: dict[str, dict[str, float]] = {}
+        self._shares: dict[str, Mapping[str, float]] = {}
         self._feeds: dict[str, FeedLog] = {}
         self._states: dict[str, str] = {}
         self._resting: dict[str, _Rest] = {}
         self._asked: dict[str, dict[str, str]] = {}
         """For each log, whom the values of a node came from last."""
-        self._told: list[dict[str, Any]] = []
+        self._statuses: tuple[FabricLogStatus, ...] = ()
         self._changed = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="fabric logs")
 
-    def set_logs(self, items: Iterable[Mapping[str, Any]]) -> None:
-        """Items of the configuration's `fabric_logs`: `{"log", "metrics", …}`, with `shares` of
-        nodes that send less than is asked for."""
-        listed = list(items)
-        self._shares = {str(item["log"]): dict(item.get("shares") or {}) for item in listed}
-        self._wanted = {str(item["log"]): Question.from_json(item) for item in listed}
+    def set_logs(self, logs: Iterable[FabricLog]) -> None:
+        listed = list(logs)
+        self._shares = {item.log: item.shares for item in listed}
+        self._wanted = {item.log: item.question for item in listed}
         self._changed.set()
 
     def start(self) -> None:
@@ -72,10 +70,8 @@ class FabricFeed:
         if self._thread.is_alive():
             self._thread.join()
 
-    def status(self) -> list[dict[str, Any]]:
-        """For each log its state, the values it took since the start, how far each node is, and for
-        whose values a copy is read, at which node."""
-        return self._told
+    def status(self) -> tuple[FabricLogStatus, ...]:
+        return self._statuses
 
     def _run(self) -> None:
         try:
@@ -88,7 +84,7 @@ class FabricFeed:
                     more = self._round()
                 except Exception as error:
                     self._broken(error)
-                self._tell()
+                self._update_status()
                 if not more:
                     self._changed.wait(_POLL_SECONDS)
         finally:
@@ -101,7 +97,7 @@ class FabricFeed:
         ours = isinstance(error, FoglineError | OSError)
         why = str(error) if ours else f"a bug: {error!r:.200}"
         self._states |= dict.fromkeys({*self._wanted, *self._feeds}, why)
-        self._tell()
+        self._update_status()
         self._stop.wait(_BROKEN_SECONDS)
         self._changed.set()
 
@@ -157,24 +153,23 @@ class FabricFeed:
         rest = self._resting.get(node)
         return rest is not None and time.monotonic() < rest.until
 
-    def _tell(self) -> None:
+    def _update_status(self) -> None:
         resting = {node: rest.why for node, rest in self._resting.items()}
-        self._told = [
-            {
-                "log": name,
-                "state": self._states.get(name, "starting"),
-                "values": feed.values,
-                "nodes": dict(feed.places),
-                "shares": dict(feed.shares),
-                "copies": {n: at for n, at in self._asked.get(name, {}).items() if n != at},
-                "away": resting,
-            }
+        begun = [
+            FabricLogStatus(
+                log=name,
+                state=self._states.get(name, "starting"),
+                values=feed.values,
+                nodes=dict(feed.places),
+                shares=dict(feed.shares),
+                copies={n: at for n, at in self._asked.get(name, {}).items() if n != at},
+                away=resting,
+            )
             for name, feed in self._feeds.items()
         ]
-        unbegun = self._states.keys() - self._feeds.keys()
-        nothing: dict[str, Any] = {"values": 0, "nodes": {}, "shares": {}, "copies": {}}
-        nothing |= {"away": resting}
-        self._told += [{"log": n, "state": self._states[n], **nothing} for n in sorted(unbegun)]
+        unbegun = sorted(self._states.keys() - self._feeds.keys())
+        others = [FabricLogStatus(n, self._states[n], 0, {}, {}, {}, resting) for n in unbegun]
+        self._statuses = (*begun, *others)
 
 
 class _Rest:

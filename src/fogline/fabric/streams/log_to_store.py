@@ -7,8 +7,8 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
 
+from fogline.fabric.contract import FeedStatus, StoreFeed
 from fogline.fabric.streams.stored_log import FedLog
 from fogline.log import Bell, LogError, SiteLog, forget_reader
 from fogline.storage.ingest.log_to_store import READER
@@ -34,13 +34,13 @@ class Feeding:
     def __init__(self, store: SiteStore, logs: SiteLog) -> None:
         self._store = store
         self._logs = logs
-        self._wanted: Mapping[str, Mapping[str, Any]] = {}
-        self._in_force: Mapping[str, Mapping[str, Any]] = self._wanted
+        self._wanted: Mapping[str, StoreFeed] = {}
+        self._in_force: Mapping[str, StoreFeed] = self._wanted
         self._fed: dict[str, FedLog] = {}
         self._ending: dict[str, FedLog] = {}
         self._ended: dict[str, FedLog] = {}
         """Whose logs are still there."""
-        self._told: list[FedLog] = []
+        self._reported: list[FedLog] = []
         self._gone_due = 0.0
         self._strays_due = time.monotonic() + _STRAY_SECONDS
         self._bell = Bell()
@@ -48,11 +48,11 @@ class Feeding:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="feeding", daemon=True)
 
-    def want(self, feeds: Iterable[Mapping[str, Any]]) -> None:
-        """Items `{"log", "kind", …}`; of several about one log the first holds."""
-        wanted: dict[str, Mapping[str, Any]] = {}
-        for item in feeds:
-            wanted.setdefault(str(item["log"]), item)
+    def want(self, feeds: Iterable[StoreFeed]) -> None:
+        """Of several about one log the first holds."""
+        wanted: dict[str, StoreFeed] = {}
+        for feed in feeds:
+            wanted.setdefault(feed.log, feed)
         self._wanted = wanted
         self._wake()
 
@@ -71,9 +71,8 @@ class Feeding:
         """Whether what is wanted is in force."""
         return self._wanted is self._in_force
 
-    def status(self) -> list[dict[str, Any]]:
-        """For each log its state, how many bytes it lags, values taken and left out."""
-        return [fed.told for fed in self._told]
+    def status(self) -> tuple[FeedStatus, ...]:
+        return tuple(fed.status for fed in self._reported)
 
     def _wake(self) -> None:
         self._hurry.set()
@@ -113,26 +112,26 @@ class Feeding:
             self._forget_strays()
         return moved
 
-    def _change(self, wanted: Mapping[str, Mapping[str, Any]]) -> None:
+    def _change(self, wanted: Mapping[str, StoreFeed]) -> None:
         for log in [log for log in self._fed if log not in wanted]:
             self._ending[log] = self._fed.pop(log)
             self._ending[log].end()
         for log, declared in wanted.items():
             self._ended.pop(log, None)
             known = self._fed.get(log) or self._ending.pop(log, None)
-            if known is not None and (known.declared != dict(declared) or log not in self._fed):
+            if known is not None and (known.declared != declared or log not in self._fed):
                 known.close()
                 known = None
             self._fed[log] = known or FedLog(self._store, self._logs, declared)
-        self._told = [*self._fed.values(), *self._ending.values()]
-        self._bell.watch(fed.folder for fed in self._told if fed.folder is not None)
+        self._reported = [*self._fed.values(), *self._ending.values()]
+        self._bell.watch(fed.folder for fed in self._reported if fed.folder is not None)
 
     def _forget_ended(self) -> None:
         ended = [log for log, fed in self._ending.items() if fed.ended]
         for log in ended:
             self._ended[log] = self._ending.pop(log)
         if ended:
-            self._told = [*self._fed.values(), *self._ending.values()]
+            self._reported = [*self._fed.values(), *self._ending.values()]
 
     def _forget_gone(self) -> None:
         for log in [log for log, fed in self._ended.items() if fed.gone()]:

@@ -1,17 +1,19 @@
-"""One log of the site on its way into the store: its feeder, its errors, and what is told of it."""
+"""One log of the site on its way into the store: its feeder, its errors, and its status."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pyarrow as pa
 
 from fogline.broker.topics import matches
 from fogline.common.errors import FoglineError, UsageError
+from fogline.fabric.contract import INSIGHTS, READINGS, RESULTS, FeedStatus, StoreFeed
 from fogline.log import LogError, SiteLog, forget_reader
 from fogline.log.files.segments import list_segments
 from fogline.storage.errors import StoreFull
@@ -27,28 +29,24 @@ _KEEP_SECONDS = 2.0
 _FULL_SECONDS = 1.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _KINDS: Mapping[str, Callable[..., Source]] = {
-    "readings": Readings,
-    "insights": Insights,
-    "results": Results,
+    READINGS: Readings,
+    INSIGHTS: Insights,
+    RESULTS: Results,
 }
+_NOT_OF_SOURCE = ("log", "kind", "leave_out")
 _say = logging.getLogger(__name__)
 
 
-def source_of(declared: Mapping[str, Any]) -> Source:
+def source_of(declared: StoreFeed) -> Source:
     """What a configuration says about a log's records. Raises `UsageError`."""
-    fields = {key: value for key, value in declared.items() if value is not None}
-    kind = fields.pop("kind", "readings")
-    fields.pop("log", None)
-    fields.pop("except", None)
-    if kind not in _KINDS:
-        raise UsageError(f"a log holds {', '.join(_KINDS)}, not {kind!r:.80}")
-    for name in ("fields", "labels", "header"):
-        if name in fields:
-            fields[name] = tuple(fields[name])
+    if declared.kind not in _KINDS:
+        raise UsageError(f"a log holds {', '.join(_KINDS)}, not {declared.kind!r:.80}")
+    names = [item.name for item in fields(declared) if item.name not in _NOT_OF_SOURCE]
+    given = {name: getattr(declared, name) for name in names}
     try:
-        return _KINDS[kind](**fields)
+        return _KINDS[declared.kind](**{k: v for k, v in given.items() if v is not None})
     except TypeError as error:
-        raise UsageError(f"{kind} are declared otherwise: {error}") from error
+        raise UsageError(f"{declared.kind} are declared otherwise: {error}") from error
 
 
 def _takers(patterns: Iterable[str]) -> Callable[[str], bool] | None:
@@ -60,10 +58,10 @@ def _takers(patterns: Iterable[str]) -> Callable[[str], bool] | None:
 
 
 class FedLog:
-    """For one thread; only `told` is for others. `turn` never raises."""
+    """For one thread; only `status` is for others. `turn` never raises."""
 
-    def __init__(self, store: SiteStore, logs: SiteLog, declared: Mapping[str, Any]) -> None:
-        self.declared = dict(declared)
+    def __init__(self, store: SiteStore, logs: SiteLog, declared: StoreFeed) -> None:
+        self.declared = declared
         self.ended = False
         """Whether all of a log that is no longer wanted is in the store, on disk."""
         self._store = _Counting(store)
@@ -79,16 +77,16 @@ class FedLog:
         """Where the log is; nothing where it cannot be."""
         self._source: Source | None = None
         try:
-            self.folder = logs.folder(str(declared.get("log", "")))
+            self.folder = logs.folder(declared.log)
             self._source = source_of(declared)
         except (LogError, UsageError) as error:
             self._state, self._why = NOT_KEPT, error.message
-        self.told = self._told()
+        self.status = self._make_status()
 
     def end(self) -> None:
         """It is no longer wanted: what is there now is still taken."""
         self._state, self._unwanted = ENDING, True
-        self.told = self._told()
+        self.status = self._make_status()
 
     def turn(self, now: float) -> int:
         """Takes what comes next; returns how many messages. `now` is any clock in seconds."""
@@ -126,7 +124,7 @@ class FedLog:
             return 0
         if self._feeder is None:
             # What the feeder counts it counts from here on; the store knows the position.
-            store, others = cast(SiteStore, self._store), self.declared.get("except", ())
+            store, others = cast(SiteStore, self._store), self.declared.leave_out
             if not list_segments(self.folder):
                 self._forget(self.folder)
             self._feeder = Feeder(store, self.folder, self._source, leave_out=_takers(others))
@@ -141,7 +139,7 @@ class FedLog:
             self._keep_due = now + _KEEP_SECONDS
             moved = feeder.step(READ_BYTES)
             self._lag = feeder.reader.committed() - feeder.position
-            self.told = self._told()
+            self.status = self._make_status()
         if self._unwanted:
             self._finish(feeder, self.folder)
         return moved
@@ -179,26 +177,26 @@ class FedLog:
     def _went_well(self) -> None:
         if self._state in (FULL, FAILED):
             self._state, self._why = ENDING if self._unwanted else RUNNING, ""
-            self.told = self._told()
+            self.status = self._make_status()
         self._pause = _FIRST_PAUSE
 
     def _failed(self, state: str, why: str, due: float) -> None:
         self._state, self._why, self._due = state, why, due
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-        self.told = self._told()
+        self.status = self._make_status()
 
-    def _told(self) -> dict[str, Any]:
+    def _make_status(self) -> FeedStatus:
         feeder = self._feeder
-        return {
-            "log": self.declared.get("log"),
-            "kind": self.declared.get("kind", "readings"),
-            "state": self._state,
-            "why": self._why,
-            "lag": self._lag,
-            "values": self._store.values,
-            "rejected": dict(feeder.rejected) if feeder else {},
-            "skipped_bytes": feeder.reader.skipped if feeder else 0,
-        }
+        return FeedStatus(
+            log=self.declared.log,
+            kind=self.declared.kind,
+            state=self._state,
+            why=self._why,
+            lag=self._lag,
+            values=self._store.values,
+            rejected=dict(feeder.rejected) if feeder else {},
+            skipped_bytes=feeder.reader.skipped if feeder else 0,
+        )
 
 
 class _Counting:
