@@ -31,7 +31,7 @@ from paho.mqtt.properties import Properties
 
 from fogline.agent.contracts.ingest import Subscription
 from fogline.agent.ingest.journal_intake import JournalIntake
-from fogline.broker import Message, Options, open_broker
+from fogline.broker import BrokerOptions, Message, open_broker
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.log import SiteLog
 
@@ -160,7 +160,7 @@ def stop_bare(client: paho.Client) -> None:
 
 def fogline(broker: Mosquitto, child: Child) -> float:
     """The rate of receiving and acknowledging, from the first batch to the last."""
-    options = Options(client_id="fogline", persistent=True)
+    options = BrokerOptions(client_id="fogline", persistent=True)
     link = open_broker(broker.url, options)
     link.connect()
     link.subscribe(TOPIC)

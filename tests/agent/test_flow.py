@@ -14,7 +14,7 @@ from fogline.agent.contracts.ingest import Subscription
 from fogline.agent.contracts.publish import PublishConfig, PublishStatus
 from fogline.agent.ingest.intake import SubscriptionIntake
 from fogline.agent.publish import process
-from fogline.broker import Broker, Message, Options, open_broker
+from fogline.broker import Broker, BrokerOptions, Message, open_broker
 from fogline.broker.memory import hub
 from fogline.links.sender import Outlet
 from fogline.log import SiteLog, get_position
@@ -34,7 +34,7 @@ def site(tmp_path: Path) -> SiteLog:
 
 @pytest.fixture
 def device(address: str) -> Iterator[Broker]:
-    with open_broker(address, Options(client_id="device")) as broker:
+    with open_broker(address, BrokerOptions(client_id="device")) as broker:
         broker.connect()
         yield broker
 
@@ -43,7 +43,7 @@ class RunningIntake:
     """An intake in its thread, as the ingest process has it."""
 
     def __init__(self, address: str, site: SiteLog, deduplicate: bool = True) -> None:
-        options = Options(client_id="ingest", persistent=True)
+        options = BrokerOptions(client_id="ingest", persistent=True)
         self.broker = open_broker(address, options)
         self.broker.connect()
         subscription = Subscription("in/#", "in/#", address, deduplicate)
@@ -137,8 +137,8 @@ def received(broker: Broker, count: int) -> list[Message]:
 
 def test_results_are_published_in_order_and_resumed(address: str, site: SiteLog) -> None:
     with (
-        open_broker(address, Options(client_id="reader")) as reader,
-        open_broker(address, Options(client_id="publisher")) as publisher,
+        open_broker(address, BrokerOptions(client_id="reader")) as reader,
+        open_broker(address, BrokerOptions(client_id="publisher")) as publisher,
         site.writer("out") as writer,
     ):
         reader.connect()
@@ -207,7 +207,10 @@ def test_what_comes_after_a_while_is_sent_at_once(
         )
     )
     thread = threading.Thread(target=process.run, args=(parent,), daemon=True)
-    with open_broker(address, Options(client_id="reader")) as reader, site.writer("out") as writer:
+    with (
+        open_broker(address, BrokerOptions(client_id="reader")) as reader,
+        site.writer("out") as writer,
+    ):
         reader.connect()
         reader.subscribe("#")
         thread.start()
@@ -225,7 +228,7 @@ def test_what_comes_after_a_while_is_sent_at_once(
 
 def test_an_outlet_rests_when_all_is_sent_and_noted(address: str, site: SiteLog) -> None:
     with (
-        open_broker(address, Options(client_id="publisher")) as publisher,
+        open_broker(address, BrokerOptions(client_id="publisher")) as publisher,
         site.writer("out") as writer,
     ):
         publisher.connect()
@@ -239,7 +242,7 @@ def test_an_outlet_rests_when_all_is_sent_and_noted(address: str, site: SiteLog)
 
 
 def test_a_log_that_does_not_exist_yet(address: str, site: SiteLog) -> None:
-    with open_broker(address, Options(client_id="publisher")) as publisher:
+    with open_broker(address, BrokerOptions(client_id="publisher")) as publisher:
         publisher.connect()
         outlet = Outlet("later", site, publisher)
         assert not outlet.forward()

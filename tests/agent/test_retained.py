@@ -12,8 +12,8 @@ import pytest
 from fogline.agent.contracts.ingest import Subscription
 from fogline.agent.ingest.intake import SubscriptionIntake
 from fogline.agent.ingest.journal_intake import JournalIntake
-from fogline.agent.ingest.retained_fetch import Greeter
-from fogline.broker import Message, Options, open_broker
+from fogline.agent.ingest.retained_fetch import RetainedFetch
+from fogline.broker import BrokerOptions, Message, open_broker
 from fogline.broker.mosquitto.journal import register
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.log import LogReader, SiteLog
@@ -53,8 +53,8 @@ def subscription(pattern: str = PATTERN, deduplicate: bool = False) -> Subscript
 def intake_of(broker: Mosquitto, logs: SiteLog, *wanted: Subscription) -> Iterator[JournalIntake]:
     """Running in a thread, as the worker runs it."""
     assert broker.options.journal
-    greeter = Greeter(broker.url, Options(client_id="greeter"))
-    intake = JournalIntake(broker.options.journal, wanted, logs, greeter=greeter)
+    retained_fetch = RetainedFetch(broker.url, BrokerOptions(client_id="retained_fetch"))
+    intake = JournalIntake(broker.options.journal, wanted, logs, retained_fetch=retained_fetch)
     stop = threading.Event()
     thread = threading.Thread(target=intake.run, args=(stop,))
     thread.start()
@@ -120,7 +120,7 @@ def test_a_broker_that_is_away_is_asked_later(broker: Mosquitto, logs: SiteLog) 
 @pytest.mark.parametrize("protocol", [4, 5])
 def test_at_another_broker_too(protocol: int, broker: Mosquitto, logs: SiteLog) -> None:
     retain(broker, ("room/1", b"x"))
-    options = Options(
+    options = BrokerOptions(
         client_id="site", persistent=True, retained_once=True, protocol=protocol, retry_longest=0.3
     )
     for fresh in (b"1", b"2"):

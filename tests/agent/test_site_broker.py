@@ -14,7 +14,7 @@ import pytest
 from fogline.agent.broker.site_broker import SiteBroker
 from fogline.agent.config.site import BrokerConfig, parse_config
 from fogline.agent.supervisor.site import Site
-from fogline.broker import Message, Options, open_broker
+from fogline.broker import BrokerOptions, Message, open_broker
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.common.errors import UsageError
 from fogline.common.process.free_ports import free_port
@@ -114,7 +114,7 @@ def test_one_absent_subscriber_cannot_take_all_memory(tmp_path: Path) -> None:
     own = SiteBroker(BrokerConfig(queued_megabytes=1), tmp_path, 1)
     own.start(())
     try:
-        options = Options(client_id="away", persistent=True)
+        options = BrokerOptions(client_id="away", persistent=True)
         with open_broker(own.url, options) as away:
             away.connect()
             away.subscribe("big/#")

@@ -10,7 +10,7 @@ import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
-from fogline.broker import Message, Options, open_broker
+from fogline.broker import BrokerOptions, Message, open_broker
 from fogline.broker.mosquitto.access import SITE, AccessFile, Restricted, check_login, rules
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.common.errors import SetupError, UsageError
@@ -62,7 +62,7 @@ class Site:
 
     def publish(self, *messages: Message) -> None:
         """As the site itself does."""
-        with open_broker(self.broker.inner_url, Options("site")) as broker:
+        with open_broker(self.broker.inner_url, BrokerOptions("site")) as broker:
             broker.connect()
             broker.publish(messages).wait(20)
 

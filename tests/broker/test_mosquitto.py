@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fogline.broker import Message, Options, open_broker
+from fogline.broker import BrokerOptions, Message, open_broker
 from fogline.broker.mosquitto import server as module
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.common.errors import SetupError, UsageError
@@ -57,7 +57,7 @@ def test_it_runs_when_it_takes_connections(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_it_keeps_port_and_data(tmp_path: Path) -> None:
-    options = Options(client_id="reader", persistent=True)
+    options = BrokerOptions(client_id="reader", persistent=True)
     broker = Mosquitto(tmp_path).start()
     port = broker.port
     with open_broker(broker.url, options) as reader:
@@ -101,7 +101,7 @@ def test_a_journal_that_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_with_a_journal_it_keeps_subscriptions_and_retained_messages(tmp_path: Path) -> None:
     broker = Mosquitto(tmp_path, MosquittoOptions(journal=tmp_path / "journal")).start()
-    options = Options(client_id="reader", persistent=True)
+    options = BrokerOptions(client_id="reader", persistent=True)
     with open_broker(broker.url, options) as reader:
         reader.connect()
         reader.subscribe("x")

@@ -18,10 +18,10 @@ from fogline.broker import (
     Broker,
     BrokerCertificateError,
     BrokerClosedError,
+    BrokerOptions,
     BrokerRefusedError,
     BrokerUnreachableError,
     Message,
-    Options,
     Tls,
     open_broker,
 )
@@ -37,7 +37,7 @@ QUICK = 0.3
 
 
 def connected(url: str, **options: object) -> Broker:
-    made = Options(retry_longest=QUICK, **options)  # type: ignore[arg-type]
+    made = BrokerOptions(retry_longest=QUICK, **options)  # type: ignore[arg-type]
     broker = open_broker(url, made)
     broker.connect()
     return broker
@@ -157,9 +157,9 @@ def test_addresses_that_are_none(url: str) -> None:
 
 def test_options_that_cannot_be() -> None:
     with pytest.raises(UsageError, match="client id"):
-        Options(persistent=True)
+        BrokerOptions(persistent=True)
     with pytest.raises(UsageError, match="protocol"):
-        Options(protocol=3)
+        BrokerOptions(protocol=3)
 
 
 def test_a_server_that_never_answers() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from fogline.broker import Broker, Message, Options, open_broker
+from fogline.broker import Broker, BrokerOptions, Message, open_broker
 from fogline.broker.memory import hub
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from tests.waiting import PATIENCE, wait_for
@@ -58,12 +58,12 @@ class World(ABC):
         return broker
 
     def make(self, client_id: str = "", **options: object) -> Broker:
-        made = replace(Options(client_id=client_id, retry_longest=0.3), **options)  # type: ignore[arg-type]
+        made = replace(BrokerOptions(client_id=client_id, retry_longest=0.3), **options)  # type: ignore[arg-type]
         broker = open_broker(self.url, self.adapt(made))
         self._open.append(broker)
         return broker
 
-    def adapt(self, options: Options) -> Options:
+    def adapt(self, options: BrokerOptions) -> BrokerOptions:
         return options
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class MqttWorld(World):
     def url(self) -> str:
         return self.mosquitto.url
 
-    def adapt(self, options: Options) -> Options:
+    def adapt(self, options: BrokerOptions) -> BrokerOptions:
         return replace(options, protocol=self.protocol)
 
     def cut(self, broker: Broker) -> None:

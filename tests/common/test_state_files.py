@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fogline.agent.engine.counters import Amount, Taken
+from fogline.agent.engine.counters import Amount, InputCounter
 from fogline.agent.jobs.assignments import Assignments
 from fogline.agent.jobs.draining import Owed, load_endings, store_endings
 from fogline.agent.jobs.start_positions import Life, _load, _store
@@ -57,7 +57,7 @@ class Kind:
 
 
 def _taken(folder: Path) -> None:
-    taken = Taken(folder / "taken.json")
+    taken = InputCounter(folder / "taken.json")
     taken._before = Amount(1234, 5, 6)
     taken.note()
 
@@ -111,7 +111,7 @@ KINDS = {
         lambda f: _load(f)[0].starts,
         twice=True,
     ),
-    "taken": Kind("taken.json", _taken, lambda f: Taken(f / "taken.json").total, Amount()),
+    "taken": Kind("taken.json", _taken, lambda f: InputCounter(f / "taken.json").total, Amount()),
     "counted": Kind("0", _counted, lambda f: RecordCounter(f / "log", f / "0").records, fallback=0),
     "intake": Kind(
         "intake",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fogline.broker import Message, Options, open_broker
+from fogline.broker import BrokerOptions, Message, open_broker
 from fogline.control import topics
 from fogline.control.announcements import Birth
 from fogline.fabric.membership.directory import MOST_NODES, Directory, is_address
@@ -145,7 +145,7 @@ def test_births_at_a_broker(tmp_path: Path) -> None:
     directory = Directory("north", tmp_path)
     listener = Births(directory, FabricOptions(control=url))
     listener.start()
-    broker = open_broker(url, Options())
+    broker = open_broker(url, BrokerOptions())
     try:
         broker.connect(30)
         message = birth("south", SOUTH)

@@ -104,9 +104,19 @@ class World:
         return dict(told[0].nodes) if told else {}
 
     def state(self, question: Question = ALL) -> FabricLogStatus:
-        assert self.feed
-        (found,) = [item for item in self.feed.status() if item.log == fabric_log(question)]
+        found = self.find(question)
+        assert found is not None
         return found
+
+    def find(self, question: Question) -> FabricLogStatus | None:
+        assert self.feed
+        status = self.feed.status()
+        return next((item for item in status if item.log == fabric_log(question)), None)
+
+    def word(self, question: Question = ALL) -> str:
+        """The state of a log, as soon as there is one."""
+        found = self.find(question)
+        return found.state if found is not None else ""
 
     def records(self, question: Question = ALL) -> list[dict[str, Any]]:
         with self.logs.reader(fabric_log(question)) as reader:
@@ -283,7 +293,7 @@ def test_a_full_disk_loses_nothing(world: World) -> None:
     feed.set_logs(items(ALL))
     feed.start()
     north.put(3)
-    world.wait(lambda: "no space" in world.state().get("state", ""), "word of it")
+    world.wait(lambda: "no space" in world.word(), "word of it")
     world.end()
     world.logs = SiteLog(world.folder / "log", min_free_bytes=0)
     world.begin(ALL)
@@ -374,7 +384,8 @@ def test_what_a_copy_holds_is_followed_when_its_origin_dies(
         until(lambda: not here.fabric.seen()["north"].can_be_asked, "it is missed")
         world.follow(here.fabric, question)
         world.wait_for(700, question)
-        world.wait(lambda: world.state(question).get("copies") == {"north": "south"}, "word of it")
+        world.wait(lambda: world.find(question), "the log")
+        world.wait(lambda: world.state(question).copies == {"north": "south"}, "word of it")
         world.end()
         north.start()
         north.put(some_values(100, first=700))
@@ -547,7 +558,7 @@ def test_a_bug_is_told_and_the_others_go_on(world: World, monkeypatch: pytest.Mo
         other = Question(("cpu",))
         assert world.feed
         world.feed.set_logs(items(ALL, other))
-        world.wait(lambda: "a bug" in world.state(other).get("state", ""), "the bug is told")
-    world.wait(lambda: world.state(other).get("state") == "running", "it goes on")
+        world.wait(lambda: "a bug" in world.word(other), "the bug is told")
+    world.wait(lambda: world.word(other) == "running", "it goes on")
     north.put(3)
     world.wait_for(6)

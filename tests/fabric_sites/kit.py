@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 
-from fogline.broker import Broker, Message, Options, open_broker
+from fogline.broker import Broker, BrokerOptions, Message, open_broker
 from fogline.common.errors import FoglineError
 from fogline.common.http.client import Patience
 from fogline.demo.world import World
@@ -36,7 +36,7 @@ def publish(world: World, site: str, numbers: Iterable[int], entity: str = "m") 
 
 
 def _connected(url: str) -> Broker:
-    broker = open_broker(url, Options(protocol=5))
+    broker = open_broker(url, BrokerOptions(protocol=5))
     try:
         broker.connect(5.0)
     except FoglineError:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fogline.broker import Broker, BrokerError, Message, Options, Tls, open_broker
+from fogline.broker import Broker, BrokerError, BrokerOptions, Message, Tls, open_broker
 from fogline.broker.memory import hub
 from fogline.common.errors import DataError
 from fogline.control import ControlClient
@@ -271,7 +271,7 @@ def test_a_full_buffer_stops_intake(make: Make, devices: tuple[str, Broker], sit
 def test_a_full_buffer_stops_the_own_broker(make: Make, site: Site) -> None:
     gateway = make(broker=GatewayBroker(), buffer=Buffer(megabytes=0.01))
     install(gateway, [told(site)])
-    device = open_broker(gateway.broker_url, Options("device", retry_longest=0.2, window=20))
+    device = open_broker(gateway.broker_url, BrokerOptions("device", retry_longest=0.2, window=20))
     device.connect()
     hub(site.name).stop()
     sender = threading.Thread(target=send, args=(device, 0, 3000))
@@ -310,7 +310,7 @@ def test_devices_of_the_network_reach_the_own_broker(
         "mqtts://dev:word@127.0.0.2" if encrypted else "mqtt://dev:word@127.0.0.2"
     )
     tls = Tls(ca=authority.certificate) if encrypted else None
-    device = open_broker(url, Options("device", tls=tls))
+    device = open_broker(url, BrokerOptions("device", tls=tls))
     device.connect()
     device.subscribe("here")
     send(device, 0, 20)
@@ -318,7 +318,7 @@ def test_devices_of_the_network_reach_the_own_broker(
     wait_for(lambda: len(device.receive(timeout=1.0)) > 0)
     device.close()
     with pytest.raises(BrokerError):
-        open_broker(url.replace("dev:word@", ""), Options("x", tls=tls)).connect()
+        open_broker(url.replace("dev:word@", ""), BrokerOptions("x", tls=tls)).connect()
 
 
 def test_it_takes_from_other_brokers_too(make: Make, site: Site) -> None:

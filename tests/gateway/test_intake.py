@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fogline.broker import Message, open_broker
 from fogline.broker.memory import hub
-from fogline.gateway.runtime.intake import Intake, Target
+from fogline.gateway.runtime.intake import GatewayIntake, Target
 from fogline.log import SiteLog
 from tests.waiting import wait_for
 
@@ -24,7 +24,7 @@ class Shared:
 
     def __init__(self, folder: Path) -> None:
         self.name = f"intake-{next(_numbers)}"
-        self.intake = Intake(f"memory://{self.name}", "in")
+        self.intake = GatewayIntake(f"memory://{self.name}", "in")
         logs = SiteLog(folder, min_free_bytes=0)
         self.targets = [Target(logs.writer(f"in/{n}"), lambda: True) for n in range(TARGETS)]
         for target in self.targets:

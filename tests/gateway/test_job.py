@@ -16,8 +16,8 @@ from fogline.common.state_files import read_state
 from fogline.gateway.jobs import job as job_module
 from fogline.gateway.jobs.files import JobFiles
 from fogline.gateway.jobs.inputs import Input
-from fogline.gateway.jobs.job import Job
-from fogline.gateway.jobs.ledger import Told
+from fogline.gateway.jobs.job import GatewayJob
+from fogline.gateway.jobs.ledger import LedgerEntry
 from fogline.log import LogFull, LogWriter, SiteLog
 from fogline.model.jobs import Assignment, Place, Steps
 from fogline.model.sites import bad_log, late_log, out_log
@@ -44,12 +44,12 @@ class Bench:
         self.root = root
         self.logs = SiteLog(root / "logs", min_free_bytes=0)
         self.writer = self.logs.writer("in/x")
-        self.told = Told(assignment(), "1", 0)
+        self.entry = LedgerEntry(assignment(), "1", 0)
         self.job = self.open()
 
-    def open(self) -> Job:
+    def open(self) -> GatewayJob:
         source = Input(self.logs.folder("in/x"), journal=False)
-        self.job = Job(self.told, ("d/+",), source, JobFiles(self.root, self.logs))
+        self.job = GatewayJob(self.entry, ("d/+",), source, JobFiles(self.root, self.logs))
         return self.job
 
     def crash(self) -> None:
@@ -180,15 +180,15 @@ def test_a_crash_in_the_middle_of_a_flush(bench: Bench, monkeypatch: pytest.Monk
     bench.send([reading(0), reading(1)])
     settle(bench)
     saves: list[bool] = []
-    save = Job._save
+    save = GatewayJob._save
 
-    def dying(job: Job, flushing: bool) -> None:
+    def dying(job: GatewayJob, flushing: bool) -> None:
         saves.append(flushing)
         if len(saves) == 2:
             raise KeyboardInterrupt
         save(job, flushing)
 
-    monkeypatch.setattr(Job, "_save", dying)
+    monkeypatch.setattr(GatewayJob, "_save", dying)
     bench.job.flush()
     with pytest.raises(KeyboardInterrupt):
         bench.job.step()
@@ -201,12 +201,12 @@ def test_a_crash_in_the_middle_of_a_flush(bench: Bench, monkeypatch: pytest.Monk
 
 def test_parameters_count_from_where_they_were_given(bench: Bench) -> None:
     work = Steps(({"op": "filter", "when": "x > 0"}, {"op": "sample", "fraction": 1}))
-    bench.told = Told(assignment(work=work), "2", 0)
+    bench.entry = LedgerEntry(assignment(work=work), "2", 0)
     bench.crash()
     bench.send([reading(i) for i in range(5)])
     settle(bench)
     bench.job.update(assignment(work=work, parameters={"fraction": 0}))
-    bench.told = bench.job.told
+    bench.entry = bench.job.entry
     bench.crash()
     bench.send([reading(i) for i in range(5, 10)])
     settle(bench)
@@ -237,7 +237,7 @@ def test_what_an_earlier_job_of_the_name_left_does_not_count(bench: Bench) -> No
     bench.send([reading(0, x=5)])
     settle(bench)
     bench.job.close()
-    bench.told = Told(assignment(), "2", bench.job.position)
+    bench.entry = LedgerEntry(assignment(), "2", bench.job.position)
     bench.open()
     bench.send([reading(0), reading(9)])
     settle(bench)
@@ -305,7 +305,7 @@ def test_a_job_that_has_seen_nothing_has_made_nothing(
     monkeypatch.setattr(
         job_module, "make_chain", lambda given, *rest: (made.append(given), make(given, *rest))[1]
     )
-    bench.told = replace(bench.told, counts=(7, 6, 5, 4, 3))
+    bench.entry = replace(bench.entry, counts=(7, 6, 5, 4, 3))
     job = bench.open()
     assert not job.step()
     assert (job.observed().records_in, job.counts) == (7, (7, 6, 5, 4, 3))

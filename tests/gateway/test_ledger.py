@@ -10,12 +10,12 @@ import pytest
 
 from fogline.common.errors import DataError
 from fogline.gateway.jobs import ledger as module
-from fogline.gateway.jobs.ledger import Ledger, Told
+from fogline.gateway.jobs.ledger import Ledger, LedgerEntry
 from fogline.log import LogBusy, LogError, LogFull, LogWriter
 from fogline.model.jobs import Assignment, Place, Route, Steps
 
 
-def told(job: str = "j", life: str = "1", **parameters: float) -> Told:
+def entry(job: str = "j", life: str = "1", **parameters: float) -> LedgerEntry:
     assignment = Assignment(
         job,
         "p",
@@ -25,7 +25,7 @@ def told(job: str = "j", life: str = "1", **parameters: float) -> Told:
         parameters,
         {"time": "t"},
     )
-    return Told(assignment, life, 7, {"first": 1})
+    return LedgerEntry(assignment, life, 7, {"first": 1})
 
 
 @pytest.fixture
@@ -47,17 +47,17 @@ def reopened(ledger: Ledger, folder: Path) -> Ledger:
 
 
 def test_what_is_committed_is_there_after_a_crash(ledger: Ledger, folder: Path) -> None:
-    ledger.put("g", told("a"))
-    ledger.put("g", told("b", x=1.5))
-    ledger.put("h", told("a", "2"))
+    ledger.put("g", entry("a"))
+    ledger.put("g", entry("b", x=1.5))
+    ledger.put("h", entry("a", "2"))
     ledger.drop("h", "unknown")
     ledger.commit()
-    ledger.put("g", told("c"))
+    ledger.put("g", entry("c"))
     ledger.drop("g", "a")
     assert [t.job for t in ledger.jobs("g")] == ["b", "c"]
     again = reopened(ledger, folder)
-    assert again.jobs("g") == [told("a"), told("b", x=1.5)]
-    assert again.jobs("h") == [told("a", "2")]
+    assert again.jobs("g") == [entry("a"), entry("b", x=1.5)]
+    assert again.jobs("h") == [entry("a", "2")]
     assert again.jobs("nobody") == []
     again.drop("g", "a")
     again.commit()
@@ -74,10 +74,10 @@ def test_many_changes_need_the_disk_once(ledger: Ledger, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(LogWriter, "commit", counted)
     for number in range(200):
-        ledger.put(f"g-{number}", told())
+        ledger.put(f"g-{number}", entry())
     ledger.commit()
     ledger.commit()
-    ledger.put("g-0", told())
+    ledger.put("g-0", entry())
     ledger.commit()
     assert len(commits) == 1
 
@@ -91,12 +91,12 @@ def test_what_could_not_be_written_is_tried_again(
         writer.rollback()
         raise LogFull("no space left")
 
-    ledger.put("g", told("a"))
+    ledger.put("g", entry("a"))
     monkeypatch.setattr(LogWriter, "commit", full)
     with pytest.raises(LogError):
         ledger.commit()
     monkeypatch.setattr(LogWriter, "commit", commit)
-    ledger.put("g", told("b"))
+    ledger.put("g", entry("b"))
     ledger.commit()
     assert [t.job for t in reopened(ledger, folder).jobs("g")] == ["a", "b"]
 
@@ -107,8 +107,8 @@ def test_it_stays_small_however_much_changes(
     monkeypatch.setattr(module, "REWRITE_BYTES", 20_000)
     ledger._writer._tail._segment_bytes = 4_000
     for number in range(2_000):
-        ledger.put("g", told("a", x=number))
-        ledger.put("g", told(f"b-{number % 3}", str(number)))
+        ledger.put("g", entry("a", x=number))
+        ledger.put("g", entry(f"b-{number % 3}", str(number)))
         if number % 7 == 0:
             ledger.drop("g", f"b-{number % 3}")
         ledger.commit()
@@ -120,7 +120,7 @@ def test_it_stays_small_however_much_changes(
 
 
 def test_a_commit_that_was_not_finished_is_taken_back(ledger: Ledger, folder: Path) -> None:
-    ledger.put("g", told("a"))
+    ledger.put("g", entry("a"))
     ledger.commit()
     ledger.close()
     segment = next(folder.glob("*.seg"))
@@ -147,7 +147,7 @@ def test_entries_that_are_none_are_refused_with_a_hint(
 
 def test_damage_is_told(ledger: Ledger, folder: Path) -> None:
     for number in range(3):
-        ledger.put("g", told(f"j-{number}"))
+        ledger.put("g", entry(f"j-{number}"))
         ledger.commit()
     ledger.close()
     segment = next(folder.glob("*.seg"))
@@ -164,4 +164,4 @@ def test_two_processes_cannot_share_one(ledger: Ledger, folder: Path) -> None:
 
 
 def test_a_job_is_the_same_after_writing_and_reading() -> None:
-    assert Told.from_json(json.loads(told(x=2).text())) == told(x=2)
+    assert LedgerEntry.from_json(json.loads(entry(x=2).text())) == entry(x=2)

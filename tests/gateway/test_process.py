@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from fogline.broker import Broker, Message, Options, open_broker
+from fogline.broker import Broker, BrokerOptions, Message, open_broker
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.common.process.free_ports import free_port
 from fogline.common.state_files import read_state
@@ -80,7 +80,7 @@ def running(tmp_path: Path, site: Mosquitto) -> Iterator[Running]:
 
 
 def connected(url: str, **options: Any) -> Broker:
-    broker = open_broker(url, Options(retry_longest=0.2, **options))
+    broker = open_broker(url, BrokerOptions(retry_longest=0.2, **options))
     broker.connect()
     return broker
 

@@ -13,7 +13,7 @@ import pytest
 
 from fogline.agent.contracts.ingest import Subscription
 from fogline.agent.ingest.intake import SubscriptionIntake
-from fogline.broker import Broker, BrokerRefusedError, Message, Options, open_broker
+from fogline.broker import Broker, BrokerOptions, BrokerRefusedError, Message, open_broker
 from fogline.broker.memory import hub
 from fogline.broker.mosquitto import server
 from fogline.links import sender
@@ -43,7 +43,7 @@ class Receiving:
     """The far side's intake in its thread."""
 
     def __init__(self, address: str, logs: SiteLog, pattern: str, client: str = "ingest") -> None:
-        self.broker = open_broker(address, Options(client_id=client, persistent=True))
+        self.broker = open_broker(address, BrokerOptions(client_id=client, persistent=True))
         self.broker.connect()
         self.intake = SubscriptionIntake(Subscription(pattern, pattern, address), self.broker, logs)
         self._stop = threading.Event()
@@ -58,7 +58,7 @@ class Receiving:
 
 
 def connected(address: str, client: str = "near") -> Broker:
-    broker = open_broker(address, Options(client_id=client))
+    broker = open_broker(address, BrokerOptions(client_id=client))
     broker.connect()
     return broker
 

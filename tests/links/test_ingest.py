@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fogline.agent.contracts.ingest import IngestConfig, Subscription
-from fogline.broker import Broker, Message, Options, open_broker
+from fogline.broker import Broker, BrokerOptions, Message, open_broker
 from fogline.broker.mosquitto.journal import READER
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.links.copier import Copy
@@ -81,7 +81,7 @@ def copy(log: str, topic: str, begin: str = "start", index: int = 0) -> Copy:
 
 @pytest.fixture
 def client(broker: Mosquitto) -> Iterator[Broker]:
-    with open_broker(broker.url, Options(client_id="device", retry_longest=0.1)) as client:
+    with open_broker(broker.url, BrokerOptions(client_id="device", retry_longest=0.1)) as client:
         client.connect()
         yield client
 

@@ -21,7 +21,7 @@ from fogline.agent.contracts.publish import OutgoingRoute, PublishConfig
 from fogline.agent.ingest.intake import SubscriptionIntake
 from fogline.agent.publish import process as module
 from fogline.agent.publish.process import Publishing
-from fogline.broker import Broker, Message, Options, Ticket, open_broker
+from fogline.broker import Broker, BrokerOptions, Message, Ticket, open_broker
 from fogline.broker.memory import MemoryBroker, hub
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.links import Copier, Copy, sender
@@ -42,7 +42,7 @@ class Site:
         self.url = f"memory://{uuid4()}"
         self.hub = hub(self.url.removeprefix("memory://"))
         self.logs = site(folder)
-        self._broker = open_broker(self.url, Options(client_id="ingest", persistent=True))
+        self._broker = open_broker(self.url, BrokerOptions(client_id="ingest", persistent=True))
         self._broker.connect()
         self._intake = SubscriptionIntake(Subscription("#", "#", self.url), self._broker, self.logs)
         self._stop = threading.Event()
@@ -141,7 +141,7 @@ class LateBroker(MemoryBroker):
             cls.waiting.popleft().confirm()
 
 
-def open_late(url: str, options: Options) -> LateBroker:
+def open_late(url: str, options: BrokerOptions) -> LateBroker:
     return LateBroker(hub(url.removeprefix("memory://")), options)
 
 

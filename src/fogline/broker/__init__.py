@@ -13,7 +13,7 @@ from fogline.broker.errors import (
 )
 from fogline.broker.interface import Batch, Broker, Message
 from fogline.broker.open import open_broker
-from fogline.broker.options import Options, Tls
+from fogline.broker.options import BrokerOptions, Tls
 
 __all__ = [
     "Batch",
@@ -22,11 +22,11 @@ __all__ = [
     "BrokerClosedError",
     "BrokerError",
     "BrokerForbiddenError",
+    "BrokerOptions",
     "BrokerRefusedError",
     "BrokerTimeoutError",
     "BrokerUnreachableError",
     "Message",
-    "Options",
     "Ticket",
     "Tls",
     "TopicError",

@@ -26,7 +26,7 @@ from fogline.broker.interface import (
     Message,
 )
 from fogline.broker.memory_hub import Hub, Session, hub
-from fogline.broker.options import Options
+from fogline.broker.options import BrokerOptions
 from fogline.broker.outbox import Outbox
 from fogline.broker.topics import check_filters, check_messages
 
@@ -36,9 +36,9 @@ __all__ = ["MemoryBroker", "hub"]
 class MemoryBroker(Broker):
     """A client of a `Hub`. A lost connection is back at once, or when the hub is started again."""
 
-    def __init__(self, to: Hub, options: Options | None = None) -> None:
+    def __init__(self, to: Hub, options: BrokerOptions | None = None) -> None:
         self._hub = to
-        self._options = options or Options()
+        self._options = options or BrokerOptions()
         self._client_id = self._options.client_id or to.new_name()
         self._outbox = Outbox(self._options.queue_messages, self._options.queue_bytes)
         self._wanted: dict[str, int] = {}

@@ -7,14 +7,14 @@ from dataclasses import replace
 from fogline.broker.interface import Broker
 from fogline.broker.memory import MemoryBroker, hub
 from fogline.broker.mqtt.broker import MqttBroker
-from fogline.broker.options import Options
+from fogline.broker.options import BrokerOptions
 from fogline.common.errors import UsageError
 from fogline.model.broker_url import BrokerUrl
 
 MEMORY = "memory://"
 
 
-def open_broker(url: str, options: Options | None = None) -> Broker:
+def open_broker(url: str, options: BrokerOptions | None = None) -> Broker:
     """The broker at `mqtt://…`, `mqtts://…` or `memory://name`; not connected yet. A protocol in
     the address is the one that is spoken.
 
@@ -27,5 +27,5 @@ def open_broker(url: str, options: Options | None = None) -> Broker:
         return MemoryBroker(hub(name), options)
     parsed = BrokerUrl.parse(url)
     if parsed.protocol is not None:
-        options = replace(options or Options(), protocol=parsed.protocol)
+        options = replace(options or BrokerOptions(), protocol=parsed.protocol)
     return MqttBroker(parsed, options)

@@ -33,7 +33,7 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class BrokerOptions:
     """How a connection behaves."""
 
     client_id: str = ""

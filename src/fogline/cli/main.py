@@ -147,10 +147,10 @@ def run(file: Path, as_json: bool, **options: Any) -> None:
     --from it computes the insights of a time range in the past, from the storage fabric, the logs
     of the site on this machine, and files.
     """
-    from fogline.cli.run.options import Options
+    from fogline.cli.run.options import RunOptions
     from fogline.cli.run.replay import run_file
 
-    run_file(file, Options(as_json=as_json, **options), settings.load())
+    run_file(file, RunOptions(as_json=as_json, **options), settings.load())
 
 
 @cli.command(cls=Examples, example="fogline agent --config site.yaml")

@@ -16,8 +16,8 @@ from functools import partial
 from fogline.broker import (
     BrokerClosedError,
     BrokerError,
+    BrokerOptions,
     Message,
-    Options,
     Ticket,
     Tls,
     open_broker,
@@ -44,8 +44,8 @@ class ControlOptions:
     retry_longest: float = 5.0
     """Seconds between attempts to connect, at most."""
 
-    def for_broker(self, client_id: str, will: Message | None = None) -> Options:
-        return Options(
+    def for_broker(self, client_id: str, will: Message | None = None) -> BrokerOptions:
+        return BrokerOptions(
             client_id=client_id,
             will=will,
             tls=self.tls,
@@ -73,7 +73,9 @@ class Hooks:
 class Connection:
     """Raises `UsageError` when made with an address that is none. `start` once, then `close`."""
 
-    def __init__(self, url: str, options: Options, filters: Sequence[str], hooks: Hooks) -> None:
+    def __init__(
+        self, url: str, options: BrokerOptions, filters: Sequence[str], hooks: Hooks
+    ) -> None:
         self._broker = open_broker(url, options)
         self._options = options
         self._filters = tuple(filters)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fogline.broker import BrokerError, Message, Options, Ticket
+from fogline.broker import BrokerError, BrokerOptions, Message, Ticket
 from fogline.control import topics
 from fogline.control.calls import Ask, Body, Calls
 from fogline.control.connection import CLOSE_SECONDS, Connection, Hooks
@@ -39,7 +39,7 @@ class Peer:
     def __init__(
         self,
         url: str,
-        options: Options,
+        options: BrokerOptions,
         name: str,
         asked: Mapping[str, Asked],
         filters: Sequence[str],

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from fogline.broker import Broker, Message, Options, open_broker
+from fogline.broker import Broker, BrokerOptions, Message, open_broker
 from fogline.common.errors import FoglineError
 from fogline.simulate.messages import Wire, messages
 from fogline.simulate.streams import Run
@@ -82,7 +82,7 @@ class Devices:
 
     def _run(self, url: str, readings: Iterator[Reading]) -> None:
         try:
-            with open_broker(url, Options()) as broker:
+            with open_broker(url, BrokerOptions()) as broker:
                 broker.connect()
                 for batch in due(readings, self._stop.wait):
                     self._send(broker, batch)

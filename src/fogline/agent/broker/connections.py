@@ -11,8 +11,8 @@ from fogline.broker import (
     Broker,
     BrokerClosedError,
     BrokerError,
+    BrokerOptions,
     BrokerUnreachableError,
-    Options,
     Tls,
     open_broker,
 )
@@ -21,9 +21,13 @@ _RETRY_SECONDS = 0.5
 _REFUSED_SECONDS = 5.0
 
 
-def broker_options(client: str, tls: Mapping[str, str] | None, persistent: bool = False) -> Options:
+def broker_options(
+    client: str, tls: Mapping[str, str] | None, persistent: bool = False
+) -> BrokerOptions:
     files = {name: Path(path) for name, path in (tls or {}).items()}
-    return Options(client_id=client, persistent=persistent, tls=Tls(**files) if files else None)
+    return BrokerOptions(
+        client_id=client, persistent=persistent, tls=Tls(**files) if files else None
+    )
 
 
 def connect(broker: Broker, stop: threading.Event, report: Callable[[str], None]) -> bool:
@@ -52,7 +56,7 @@ def connect(broker: Broker, stop: threading.Event, report: Callable[[str], None]
 class Connection:
     """One broker, connected in the background; it can be asked from the start whether it stands."""
 
-    def __init__(self, url: str, options: Options) -> None:
+    def __init__(self, url: str, options: BrokerOptions) -> None:
         self.broker = open_broker(url, options)
         self._waiting = "waiting for the broker"
         self._stop = threading.Event()

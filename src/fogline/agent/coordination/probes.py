@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fogline.broker import Broker, BrokerError, Message, Options, Tls, open_broker
+from fogline.broker import Broker, BrokerError, BrokerOptions, Message, Tls, open_broker
 from fogline.common.errors import FoglineError
 from fogline.control import Registry, topics
 from fogline.model.nodes import ONLINE, SITE, Link
@@ -60,7 +60,7 @@ class Prober:
         }
 
     def _run(self) -> None:
-        control = open_broker(self._control, Options(tls=self._tls))
+        control = open_broker(self._control, BrokerOptions(tls=self._tls))
         try:
             while not self._stop.is_set() and not _connected(control):
                 self._stop.wait(_WAIT_SECONDS)
@@ -107,7 +107,7 @@ class Prober:
     def _probe(self, peer: _Peer, bandwidth: bool) -> Link:
         broker = self._brokers.get(peer)
         if broker is None:
-            broker = open_broker(peer.url, Options(tls=self._tls))
+            broker = open_broker(peer.url, BrokerOptions(tls=self._tls))
             broker.connect(_ANSWER_SECONDS)
             self._brokers[peer] = broker
         latency = min(self._send(broker, b"") for _ in range(_TRIES))

@@ -89,7 +89,7 @@ class DamageWatch:
         with self._guard:
             try:
                 self._hold()
-                self._known = [(log, self._settle(log, d)) for log, d in self._noted()]
+                self._known = [(log, self._settle(log, d)) for log, d in self._find_noted()]
                 self._problem = ""
             except (LogError, OSError) as error:
                 self._say_problem(f"damage of logs cannot be looked after: {error}")
@@ -99,7 +99,7 @@ class DamageWatch:
             with contextlib.suppress(LogBusy):  # a reader looks whether it is held
                 self._repairing = Repairing(self._logs.root)
 
-    def _noted(self) -> Iterator[tuple[str, Damage]]:
+    def _find_noted(self) -> Iterator[tuple[str, Damage]]:
         for folder, log in self._folders():
             for damage in load_all(folder):
                 yield log, damage

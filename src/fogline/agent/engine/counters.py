@@ -32,8 +32,8 @@ class Amount:
         return cls(query.records, query.bad, query.late)
 
 
-class Taken:
-    """`add` what a job tells, again and again; `note` when it ends. For one thread."""
+class InputCounter:
+    """`add` the status of a job, again and again; `note` when it ends. For one thread."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
-from fogline.agent.engine.counters import Taken
+from fogline.agent.engine.counters import InputCounter
 from fogline.agent.engine.rejects import RejectMover
 from fogline.agent.engine.suppressed import MutedLogs, muted_file
 from fogline.agent.jobs.job import AgentJob, job_folder, job_reader, make_job, read_log
@@ -63,7 +63,7 @@ class Workplace:
 
 
 class EngineJob:
-    """`assign` changes what is wanted of it, `tick` makes it so."""
+    """`assign` changes its desired state, `tick` reconciles."""
 
     def __init__(self, place: Workplace, assignment: Assignment, package: str) -> None:
         self._place = place
@@ -75,11 +75,11 @@ class EngineJob:
         self._mover = RejectMover(assignment.job, self._folder / "rejects", place.logs)
         self._checked = make_job(assignment, settings.load())
         self._counters = self._make_counters()
-        self._taken = Taken(self._folder / "counted" / "taken.json")
+        self._input = InputCounter(self._folder / "counted" / "taken.json")
         self.run = assignment.run
         """What the status is about: see `Assignment.run`."""
         self._needed: dict[str, int] = {}
-        self.status = _starting(assignment.job)
+        self.status = _starting_status(assignment.job)
 
     def assign(self, assignment: Assignment, package: str) -> None:
         """A changed computation or changed parameters end the query; it begins again from its
@@ -91,7 +91,7 @@ class EngineJob:
             self._end()
             self._job = following if same else None
             self.run = assignment.run
-            self.status = _starting(assignment.job)
+            self.status = _starting_status(assignment.job)
         if same:
             self._checked = replace(self._checked, assignment=assignment)
         else:
@@ -103,7 +103,7 @@ class EngineJob:
 
     def counts(self) -> dict[str, int]:
         """Since it was deployed."""
-        taken, given = self._taken.total, sum(counter.records for counter in self._counters)
+        taken, given = self._input.total, sum(counter.records for counter in self._counters)
         return {
             "records_in": taken.records,
             "records_out": given,
@@ -115,7 +115,7 @@ class EngineJob:
         """Writes down what was taken as far as that is known: Spark may be gone."""
         if self._folder.exists():
             with contextlib.suppress(OSError):
-                self._taken.note()
+                self._input.note()
 
     def tick(self) -> None:
         try:
@@ -126,7 +126,7 @@ class EngineJob:
             return
         if self._job is not None:
             status = self._job.status()
-            self._set_status(_with_problem(status, self._note(status)))
+            self._set_status(_add_problem(status, self._note(status)))
 
     def _set_status(self, status: JobStatus) -> None:
         """Keeps it, and says in the engine's log what is new about it."""
@@ -155,7 +155,7 @@ class EngineJob:
         and the job goes on.
         """
         problems = []
-        take = partial(self._taken.add, status)
+        take = partial(self._input.add, status)
         for step in (self._note_needed, self._mover.move, self._count, take):
             try:
                 step()
@@ -189,14 +189,14 @@ class EngineJob:
 
     def _close_counters(self) -> None:
         if self._folder.exists():
-            self._taken.note()
+            self._input.note()
             for counter in self._counters:
                 counter.close()
 
     def _end(self) -> None:
         if self._job is not None:
             with contextlib.suppress(LogError, OSError):
-                self._taken.add(self._job.status())
+                self._input.add(self._job.status())
             self._job.stop()
             self._job = None
 
@@ -212,11 +212,11 @@ class EngineJob:
         ]
 
 
-def _starting(name: str) -> JobStatus:
+def _starting_status(name: str) -> JobStatus:
     return JobStatus(name, (QueryStatus("job", "starting"),))
 
 
-def _with_problem(status: JobStatus, problem: str) -> JobStatus:
+def _add_problem(status: JobStatus, problem: str) -> JobStatus:
     """The problem beside a query that has none of its own; nothing else of it changes."""
     if not problem or not status.queries or status.queries[0].problem:
         return status

@@ -13,7 +13,7 @@ from fogline.links.inlet import BadLinks
 from fogline.log import SiteLog
 
 
-class Feed:
+class ForeignSubscription:
     """One of them: its connection and its thread."""
 
     def __init__(

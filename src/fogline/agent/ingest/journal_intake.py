@@ -34,7 +34,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fogline.agent.contracts.ingest import Subscription
-from fogline.agent.ingest.retained_fetch import Answer, Greeter
+from fogline.agent.ingest.retained_fetch import Answer, RetainedFetch
 from fogline.broker.mosquitto.journal import READER, Journal, Registry, note_greeted, register
 from fogline.broker.topics import split_share
 from fogline.links.batch import PREFIX
@@ -135,9 +135,9 @@ class JournalIntake:
         subscriptions: Sequence[Subscription],
         logs: SiteLog,
         bad: BadLinks | None = None,
-        greeter: Greeter | None = None,
+        retained_fetch: RetainedFetch | None = None,
     ) -> None:
-        """Without `greeter` nobody asks for what is retained."""
+        """Without `retained_fetch` nobody asks for what is retained."""
         self.targets: list[Target] = []
         self._folder = journal
         self._logs = logs
@@ -150,7 +150,7 @@ class JournalIntake:
         self._links = Links()
         self._routes: dict[bytes, tuple[str, tuple[Goal, ...]]] = {}
         self._batch: dict[Goal, list[Found]] = {}
-        self._greeter = greeter
+        self._retained_fetch = retained_fetch
         self._greetings: list[tuple[int, Answer]] = []
         """With the position up to which the journal must be read before: what was published in the
         meantime is known by then."""
@@ -182,8 +182,8 @@ class JournalIntake:
     def _ask_retained(self, subscription: Subscription) -> None:
         """Shared subscriptions get none; that is so with every broker."""
         group, pattern = split_share(subscription.pattern)
-        if self._greeter is not None and group is None:
-            self._greeter.ask(subscription.log, pattern)
+        if self._retained_fetch is not None and group is None:
+            self._retained_fetch.ask(subscription.log, pattern)
 
     def run(self, stop: threading.Event) -> None:
         """All of it until `stop` is set."""
@@ -210,14 +210,16 @@ class JournalIntake:
                 return 0
             if end > start and self._problem:
                 self._tell("")
-        if self._greeter is not None:
-            self._greet(self._greeter, stop)
+        if self._retained_fetch is not None:
+            self._greet(self._retained_fetch, stop)
         if time.monotonic() >= self._note_due:
             self._note()
         return self._end - start
 
-    def _greet(self, greeter: Greeter, stop: threading.Event) -> None:
-        self._greetings += [(self._source.committed(), answer) for answer in greeter.answers()]
+    def _greet(self, retained_fetch: RetainedFetch, stop: threading.Event) -> None:
+        self._greetings += [
+            (self._source.committed(), answer) for answer in retained_fetch.answers()
+        ]
         while self._greetings and self._greetings[0][0] <= self._end:
             _, (log, retained) = self._greetings[0]
             wanted = [target for target in self.targets if target.subscription.log == log]
@@ -242,8 +244,8 @@ class JournalIntake:
     def close(self) -> None:
         for target in self.targets:
             target.close()
-        if self._greeter is not None:
-            self._greeter.close()
+        if self._retained_fetch is not None:
+            self._retained_fetch.close()
         self._source.close()
         self._bad.close()
 

@@ -19,10 +19,10 @@ from fogline.agent.contracts.ingest import (
     Subscription,
     SubscriptionStatus,
 )
-from fogline.agent.ingest.foreign_topics import Feed
+from fogline.agent.ingest.foreign_topics import ForeignSubscription
 from fogline.agent.ingest.intake import SubscriptionIntake
 from fogline.agent.ingest.journal_intake import Target
-from fogline.agent.ingest.retained_fetch import Greeter
+from fogline.agent.ingest.retained_fetch import RetainedFetch
 from fogline.agent.ingest.worker import IngestPlan, IngestWorker
 from fogline.common.errors import FoglineError
 from fogline.common.process.parent import Parent
@@ -69,7 +69,7 @@ class Ingest:
             config.same_machine,
         )
         self._journaled = bool(config.journal)
-        self._feeds: dict[Subscription, Feed] = {}
+        self._feeds: dict[Subscription, ForeignSubscription] = {}
         self._revision = 0
         self._plan = IngestPlan()
         self.changing = True
@@ -119,7 +119,7 @@ class Ingest:
         taken = {subscription.log for subscription in self._feeds}
         for subscription in self._others:
             if subscription.log not in taken:
-                feed = Feed(subscription, self._config, self._logs, self._bad)
+                feed = ForeignSubscription(subscription, self._config, self._logs, self._bad)
                 self._feeds[subscription] = feed
 
     def _settle(self) -> None:
@@ -165,10 +165,10 @@ class Ingest:
         )
 
 
-def _make_retained_fetch(config: IngestConfig) -> Greeter | None:
+def _make_retained_fetch(config: IngestConfig) -> RetainedFetch | None:
     if config.retained is None:
         return None
-    return Greeter(config.retained, broker_options(f"{config.client}-retained", config.tls))
+    return RetainedFetch(config.retained, broker_options(f"{config.client}-retained", config.tls))
 
 
 if __name__ == "__main__":

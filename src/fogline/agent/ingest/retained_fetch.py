@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import replace
 
 from fogline.agent.broker.connections import connect
-from fogline.broker import Broker, BrokerError, BrokerTimeoutError, Options, open_broker
+from fogline.broker import Broker, BrokerError, BrokerOptions, BrokerTimeoutError, open_broker
 from fogline.links.batch import PREFIX
 from fogline.log import Record
 
@@ -26,10 +26,10 @@ Answer = tuple[str, list[Record]]
 """A log, and what was retained for it."""
 
 
-class Greeter:
+class RetainedFetch:
     """Asks in a thread of its own, which is there while there is something to ask."""
 
-    def __init__(self, url: str, options: Options) -> None:
+    def __init__(self, url: str, options: BrokerOptions) -> None:
         self._url = url
         self._options = replace(
             options, retry_first=_PATIENT_SECONDS, retry_longest=_PATIENT_SECONDS

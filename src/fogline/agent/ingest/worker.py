@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fogline.agent.contracts.ingest import Subscription
 from fogline.agent.ingest.journal_intake import JournalIntake, keep_working
-from fogline.agent.ingest.retained_fetch import Greeter
+from fogline.agent.ingest.retained_fetch import RetainedFetch
 from fogline.links.copier import Copier, Copy
 from fogline.links.inlet import BadLinks, Inlet
 from fogline.log import Bell, SiteLog
@@ -36,7 +36,7 @@ class IngestWorker:
         journal: Path | None,
         logs: SiteLog,
         bad: BadLinks,
-        greeter: Greeter | None = None,
+        retained_fetch: RetainedFetch | None = None,
         same_machine: bool = True,
     ) -> None:
         """`same_machine`: all logs that are copied are written here."""
@@ -47,7 +47,7 @@ class IngestWorker:
         self._folder = journal
         self._logs = logs
         self._bad = bad
-        self._greeter = greeter
+        self._retained_fetch = retained_fetch
         self._plan = IngestPlan()
         self._bell = Bell(same_machine)
         self._note_due = self._listen_due = 0.0
@@ -115,7 +115,7 @@ class IngestWorker:
             self.journal.change(subscriptions)
         elif self._folder is not None:
             self.journal = JournalIntake(
-                self._folder, subscriptions, self._logs, self._bad, self._greeter
+                self._folder, subscriptions, self._logs, self._bad, self._retained_fetch
             )
 
     def _close(self) -> None:

@@ -1,6 +1,6 @@
 """Who still needs what of a site's logs: places of readers that are gone hold nothing back.
 
-A reader is gone when nobody is told to read that log any more: its job left the configuration, its
+A reader is gone when no process reads that log any more: its job left the configuration, its
 query reads another topic, the store was disabled. One that is only stopped, or that cannot run at
 the moment, keeps its place. The place of a reader that is gone is remembered: should it come back
 before retention has passed it, it goes on from there.
@@ -26,10 +26,10 @@ def retire_strays(
 ) -> list[str]:
     """Retires who is gone; returns what was retired, for people.
 
-    `unsure` are names of jobs of which nobody knows what they read, and under which they tell their
-    results; `stored`: there is a store, which looks after its own places.
+    `unsure` are names of jobs of which nobody knows what they read, and under which they publish
+    their results; `stored`: there is a store, which looks after its own positions.
     """
-    wanted = _wanted(jobs)
+    needed_by_log = _find_readers(jobs)
     unsure = list(unsure)
     kept = {folder_name(name) for job in unsure for name in _names(job)}
     if stored:
@@ -38,7 +38,7 @@ def retire_strays(
     for topic in logs.topics():
         if any(f"/{job}/" in f"{topic}/" for job in unsure):
             continue
-        needed = {folder_name(name) for name in wanted.get(topic, ())}
+        needed = {folder_name(name) for name in needed_by_log.get(topic, ())}
         for reader in readers_of(logs.folder(topic)):
             if reader not in needed and reader not in kept:
                 retire_reader(logs.folder(topic), reader)
@@ -46,7 +46,7 @@ def retire_strays(
     return retired
 
 
-def _wanted(jobs: Iterable[AgentJob]) -> dict[str, set[str]]:
+def _find_readers(jobs: Iterable[AgentJob]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {DAMAGE_LOG: {PUBLISHER}}
     for job in jobs:
         for log in job.logs():

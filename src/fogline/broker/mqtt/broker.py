@@ -23,7 +23,7 @@ from fogline.broker.interface import (
 from fogline.broker.mqtt.link import Link
 from fogline.broker.mqtt.queues import Queues
 from fogline.broker.mqtt.requests import Request
-from fogline.broker.options import Options
+from fogline.broker.options import BrokerOptions
 from fogline.broker.topics import check_filters, check_messages
 from fogline.model.broker_url import BrokerUrl
 
@@ -31,9 +31,9 @@ from fogline.model.broker_url import BrokerUrl
 class MqttBroker(Broker):
     """A connection to an MQTT broker; see `Broker` for what it guarantees."""
 
-    def __init__(self, url: BrokerUrl, options: Options | None = None) -> None:
+    def __init__(self, url: BrokerUrl, options: BrokerOptions | None = None) -> None:
         self._url = url
-        self._options = options or Options()
+        self._options = options or BrokerOptions()
         self._queues = Queues(self._options)
         self._link: Link | None = None
         self._closed = False

@@ -35,7 +35,7 @@ from fogline.broker.mqtt.packets import (
 from fogline.broker.mqtt.paho_client import make_client
 from fogline.broker.mqtt.queues import Queues, Waker
 from fogline.broker.mqtt.requests import Request
-from fogline.broker.options import Options
+from fogline.broker.options import BrokerOptions
 from fogline.common.backoff import Backoff
 from fogline.model.broker_url import BrokerUrl
 
@@ -52,7 +52,9 @@ MOST_UNCONFIRMED = 65535
 class Link:
     """One try to connect and, once that worked, reconnecting until `stop`."""
 
-    def __init__(self, url: BrokerUrl, options: Options, queues: Queues, timeout: float) -> None:
+    def __init__(
+        self, url: BrokerUrl, options: BrokerOptions, queues: Queues, timeout: float
+    ) -> None:
         self.answered = threading.Event()
         """The first attempt is over: `connected`, or `problem` says why not."""
         self.connected = False

@@ -9,11 +9,11 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from fogline.broker.mqtt.buffered import BufferedClient
-from fogline.broker.options import Options, Tls
+from fogline.broker.options import BrokerOptions, Tls
 from fogline.model.broker_url import BrokerUrl
 
 
-def make_client(url: BrokerUrl, options: Options, timeout: float) -> BufferedClient:
+def make_client(url: BrokerUrl, options: BrokerOptions, timeout: float) -> BufferedClient:
     """A client that is ready for `reconnect`; acknowledging and its window are left to us."""
     modern = options.protocol == 5
     client = BufferedClient(
@@ -37,7 +37,7 @@ def make_client(url: BrokerUrl, options: Options, timeout: float) -> BufferedCli
     return client
 
 
-def _set_identity(client: BufferedClient, url: BrokerUrl, options: Options) -> None:
+def _set_identity(client: BufferedClient, url: BrokerUrl, options: BrokerOptions) -> None:
     if url.user is not None:
         client.username_pw_set(url.user, url.password)
     if url.tls:
@@ -46,7 +46,7 @@ def _set_identity(client: BufferedClient, url: BrokerUrl, options: Options) -> N
         client.will_set(will.topic, will.payload, will.qos, will.retain)
 
 
-def _properties(options: Options) -> Properties:
+def _properties(options: BrokerOptions) -> Properties:
     # paho leaves its constructor untyped.
     properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
     properties.ReceiveMaximum = options.receive_maximum

@@ -12,14 +12,14 @@ from collections import deque
 from fogline.broker.interface import Batch
 from fogline.broker.mqtt.inbox import Inbox
 from fogline.broker.mqtt.requests import Subscriptions
-from fogline.broker.options import Options
+from fogline.broker.options import BrokerOptions
 from fogline.broker.outbox import Outbox
 
 
 class Queues:
     """Everything in both directions, and whom to wake for it."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: BrokerOptions) -> None:
         self.inbox = Inbox(options.queue_messages, options.queue_bytes)
         self.outbox = Outbox(options.queue_messages, options.queue_bytes)
         self.subscriptions = Subscriptions()

@@ -10,7 +10,7 @@ from fogline.model.streams import FORMATS
 
 
 @dataclass(frozen=True)
-class Options:
+class RunOptions:
     source: str | None = None
     form: str | None = None
     speed: str = "max"
@@ -41,7 +41,7 @@ class Options:
         return pace
 
 
-def check_options(options: Options) -> None:
+def check_options(options: RunOptions) -> None:
     _check_history_options(options)
     if options.form is not None and options.form not in FORMATS:
         raise UsageError(f"--format {options.form} is not one of {', '.join(FORMATS)}")
@@ -50,7 +50,7 @@ def check_options(options: Options) -> None:
     _ = options.pace
 
 
-def _check_history_options(options: Options) -> None:
+def _check_history_options(options: RunOptions) -> None:
     """Options only for a run over history, and options not allowed there."""
     only: dict[str, object] = {"--to": options.until, "--site": options.site, "--url": options.url}
     only |= {"--token-file": options.token_file, "--require-all": options.require_all}
@@ -69,7 +69,7 @@ def _check_history_options(options: Options) -> None:
         raise UsageError(f"{', '.join(given)} does not fit here", hint)
 
 
-def check_live_options(options: Options) -> None:
+def check_live_options(options: RunOptions) -> None:
     """Options only for a replay."""
     given = {"--batch": options.batch, "--format": options.form, "--rejects": options.rejects}
     given["--speed"] = options.speed != "max"

@@ -18,7 +18,7 @@ import click
 from fogline.cli.run.choose_screen import choose_screen
 from fogline.cli.run.history import History, Stretch, parse_stretch
 from fogline.cli.run.live import run_live
-from fogline.cli.run.options import Options, check_live_options, check_options
+from fogline.cli.run.options import RunOptions, check_live_options, check_options
 from fogline.cli.run.screen import Screen
 from fogline.cli.run.spool import Spool
 from fogline.cli.site.query import Asked
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fogline.spark.run.engine import StreamRun
 
 
-def run_file(path: Path, options: Options, settings: Settings) -> None:
+def run_file(path: Path, options: RunOptions, settings: Settings) -> None:
     check_options(options)
     loaded = load_query(path, settings)
     program = lower(optimise(loaded.plan)[0])
@@ -59,7 +59,7 @@ def run_file(path: Path, options: Options, settings: Settings) -> None:
 
 
 def _run_history(
-    loaded: LoadedQuery, program: Program, stretch: Stretch, options: Options, settings: Settings
+    loaded: LoadedQuery, program: Program, stretch: Stretch, options: RunOptions, settings: Settings
 ) -> None:
     """A batch over stored data; nodes that did not answer are reported."""
     from fogline.spark.compile.scan import Input
@@ -82,7 +82,7 @@ def _run_history(
             click.echo(json.dumps({"nodes": history.nodes}))
 
 
-def _rejects(loaded: LoadedQuery, options: Options) -> Path:
+def _rejects(loaded: LoadedQuery, options: RunOptions) -> Path:
     folder = options.rejects or loaded.path.with_suffix(".rejects")
     return folder / time.strftime("%Y%m%d-%H%M%S")
 
@@ -96,7 +96,7 @@ def run_program(
     loaded: LoadedQuery,
     program: Program,
     inputs: dict[str, Input],
-    options: Options,
+    options: RunOptions,
     screen: Screen,
     settings: Settings,
     within: ResultRange | None = None,
@@ -145,7 +145,7 @@ def _look(run: StreamRun, screen: Screen, asked: threading.Event) -> None:
 
 
 def _inputs(
-    program: Program, options: Options, settings: Settings, stack: contextlib.ExitStack
+    program: Program, options: RunOptions, settings: Settings, stack: contextlib.ExitStack
 ) -> dict[str, Input]:
     """The input of every stream; everything that is missing is reported before Spark starts."""
     from fogline.spark.compile.scan import Input

@@ -43,7 +43,7 @@ class Counts:
     late: int = 0
     repeated: int = 0
 
-    def told(self) -> tuple[int, ...]:
+    def as_tuple(self) -> tuple[int, ...]:
         return self.records, self.out, self.bad, self.late, self.repeated
 
 
@@ -162,7 +162,7 @@ class Chain:
     def state(self) -> dict[str, Any]:
         """All that is remembered, as JSON."""
         return {
-            "counts": list(self.counts.told()),
+            "counts": list(self.counts.as_tuple()),
             "seen": b64encode(b"".join(self._seen)).decode(),
             "operators": [operator.state() for operator in self._operators],
         }

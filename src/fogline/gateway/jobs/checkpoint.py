@@ -34,8 +34,8 @@ def store(path: Path, checkpoint: Checkpoint) -> None:
     """On disk when this returns. Raises what writing a log does."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        told = {name: getattr(checkpoint, name) for name in checkpoint.__dataclass_fields__}
-        write_state(path, pieces(told))
+        values = {name: getattr(checkpoint, name) for name in checkpoint.__dataclass_fields__}
+        write_state(path, pieces(values))
     except OSError as error:
         raise write_failed(path.parent, error) from error
 
@@ -55,7 +55,9 @@ def load(path: Path) -> Checkpoint | None:
 def pieces(value: Any) -> Iterator[str]:
     """A value as JSON, bit by bit: of what many keys make, the whole text never is in memory."""
     if isinstance(value, Mapping):
-        yield from _joined("{", ((json.dumps(key) + ":", item) for key, item in value.items()), "}")
+        yield from _join_pieces(
+            "{", ((json.dumps(key) + ":", item) for key, item in value.items()), "}"
+        )
     elif isinstance(value, list) and len(value) > _TOGETHER:
         parts = (value[at : at + _TOGETHER] for at in range(0, len(value), _TOGETHER))
         texts = (json.dumps(part)[1:-1] for part in parts)
@@ -64,12 +66,12 @@ def pieces(value: Any) -> Iterator[str]:
             yield f",{text}" if index else text
         yield "]"
     elif isinstance(value, list):
-        yield from _joined("[", (("", item) for item in value), "]")
+        yield from _join_pieces("[", (("", item) for item in value), "]")
     else:
         yield json.dumps(value)
 
 
-def _joined(begin: str, items: Iterator[tuple[str, Any]], end: str) -> Iterator[str]:
+def _join_pieces(begin: str, items: Iterator[tuple[str, Any]], end: str) -> Iterator[str]:
     yield begin
     for index, (name, item) in enumerate(items):
         yield f",{name}" if index else name

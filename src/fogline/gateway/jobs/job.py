@@ -8,7 +8,7 @@ Three facts make it so:
   input's position behind what was consumed. So each log itself says up to which frame of the input
   it has everything: outputs of frames up to there are in it, of later ones none.
 - The checkpoint holds the chain's state at a position. It is written every now and then, whole or
-  not at all, and never ahead of the logs. Before the first one there is what the job was told:
+  not at all, and never ahead of the logs. Before the first one there is the ledger entry:
   where it began, with which parameters.
 
 After a crash the job goes on from there: it feeds the chain with the same frames again and drops
@@ -34,8 +34,8 @@ from fogline.gateway.jobs.chain import Chain, Counts, Results, make_chain
 from fogline.gateway.jobs.checkpoint import Checkpoint
 from fogline.gateway.jobs.files import JobFiles
 from fogline.gateway.jobs.inputs import Input
-from fogline.gateway.jobs.ledger import Told
-from fogline.gateway.jobs.rejects import told
+from fogline.gateway.jobs.ledger import LedgerEntry
+from fogline.gateway.jobs.rejects import encode_reject
 from fogline.gateway.operators import Message
 from fogline.log import Frame, LogFull, LogReader, LogWriter
 from fogline.log.files.frames import BadFrame
@@ -49,19 +49,19 @@ CHECKPOINT_BYTES = 4 << 20
 _SAID = 200
 
 
-class Job:
+class GatewayJob:
     """One job at work, for one thread at a time."""
 
     def __init__(
         self,
-        told: Told,
+        entry: LedgerEntry,
         patterns: tuple[str, ...],
         source: Input,
         files: JobFiles,
     ) -> None:
-        """Goes on from its checkpoint; without one it begins where it was told."""
-        self.told = told
-        self._version = told.version
+        """Goes on from its checkpoint; without one it begins where its entry says."""
+        self.entry = entry
+        self._version = entry.version
         self.patterns = patterns
         self.said: deque[str] = deque(maxlen=_SAID)
         self._source = source
@@ -82,11 +82,11 @@ class Job:
     # ── the life of a job ──────────────────────────────────────────────────────────────────────
 
     def _restore(self) -> None:
-        known = self._files.checkpoint(self.told.job)
-        if known is not None and known.life != self.told.life:
+        known = self._files.checkpoint(self.entry.job)
+        if known is not None and known.life != self.entry.life:
             known = None
-        self.position = known.position if known else self.told.begin
-        self._parameters = dict(known.parameters if known else self.told.parameters)
+        self.position = known.position if known else self.entry.begin
+        self._parameters = dict(known.parameters if known else self.entry.parameters)
         if known is not None and known.state is not None:
             self._chain.restore(known.state)
         if self._files.of(self.assignment.job):
@@ -104,7 +104,7 @@ class Job:
     def _chain(self) -> Chain:
         """Made when there is something for it: a job may wait long for its first message."""
         chain = make_chain(self.assignment, self._parameters)
-        chain.counts = Counts(*self.told.counts)
+        chain.counts = Counts(*self.entry.counts)
         return chain
 
     @cached_property
@@ -114,25 +114,25 @@ class Job:
     @property
     def _counts(self) -> Counts:
         """Asked often, also of a job that has seen nothing yet."""
-        return self._chain.counts if "_chain" in vars(self) else Counts(*self.told.counts)
+        return self._chain.counts if "_chain" in vars(self) else Counts(*self.entry.counts)
 
     @property
     def assignment(self) -> Assignment:
-        """What it was told last."""
-        return self.told.assignment
+        """The last one."""
+        return self.entry.assignment
 
     def update(self, assignment: Assignment) -> None:
         """The same computation with other parameters, routes or `running`: it goes on."""
-        self.told = self.told.now(assignment)
-        self._version = self.told.version
+        self.entry = self.entry.now(assignment)
+        self._version = self.entry.version
 
     def end(self) -> None:
         """Takes nothing more than what is in its input now."""
-        self.told = replace(self.told, until=self._source.committed())
+        self.entry = replace(self.entry, until=self._source.committed())
 
     @property
     def ending(self) -> bool:
-        return self.told.until is not None
+        return self.entry.until is not None
 
     @property
     def ended(self) -> bool:
@@ -146,7 +146,7 @@ class Job:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        return self._counts.told()
+        return self._counts.as_tuple()
 
     @property
     def input(self) -> Input:
@@ -160,7 +160,7 @@ class Job:
     def _end(self) -> int:
         """Of what there is for it in its input."""
         end = self._source.committed()
-        return end if self.told.until is None else min(end, self.told.until)
+        return end if self.entry.until is None else min(end, self.entry.until)
 
     @property
     def has_output(self) -> bool:
@@ -252,7 +252,7 @@ class Job:
         ):
             if rejects:
                 self._say(f"{kind}: {rejects[-1].reason}")
-                made[log] = [told(stream, kind, reject, position) for reject in rejects]
+                made[log] = [encode_reject(stream, kind, reject, position) for reject in rejects]
         return made
 
     def _wants(self, topic: str) -> bool:
@@ -332,9 +332,9 @@ class Job:
 
     def _save(self, flushing: bool) -> None:
         self._source.sync(self.position)
-        life, state, out = self.told.life, self._chain.state(), self._out_end
+        life, state, out = self.entry.life, self._chain.state(), self._out_end
         known = Checkpoint(life, self.position, out, flushing, self._parameters, state)
-        self._files.keep(self.told.job, known)
+        self._files.keep(self.entry.job, known)
         self._saved, self._saved_at = self.position, time.monotonic()
 
     # ── telling ────────────────────────────────────────────────────────────────────────────────

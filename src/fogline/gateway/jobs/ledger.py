@@ -1,4 +1,4 @@
-"""What gateways were told to run, on disk: they go on with it after a restart by themselves.
+"""What gateways are to run, on disk: they go on with it after a restart by themselves.
 
 All gateways of a process share one ledger, a log of changes: any number of them is brought to disk
 by one `commit`. Now and then everything that still counts is written down once more, and what is
@@ -29,8 +29,8 @@ _ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A job as a gateway was told to run it, and how it began."""
+class LedgerEntry:
+    """A job as a gateway is to run it, and how it began."""
 
     assignment: Assignment
     life: str
@@ -44,9 +44,11 @@ class Told:
     counts: tuple[int, ...] = ()
     """What the computation before this one had counted: the job goes on counting from there."""
 
-    def now(self, assignment: Assignment) -> Told:
-        """The same computation, told otherwise; quicker than `replace`."""
-        return Told(assignment, self.life, self.begin, self.parameters, self.until, self.counts)
+    def now(self, assignment: Assignment) -> LedgerEntry:
+        """The same computation, assigned anew; quicker than `replace`."""
+        return LedgerEntry(
+            assignment, self.life, self.begin, self.parameters, self.until, self.counts
+        )
 
     @property
     def job(self) -> str:
@@ -63,11 +65,11 @@ class Told:
         more += f',"counts":{_ENCODE(list(self.counts))}' if self.counts else ""
         if self.parameters is not self.assignment.parameters:
             more += f',"parameters":{_ENCODE(dict(self.parameters))}'
-        told = f'"life":{_ENCODE(self.life)},"begin":{self.begin}{more}'
-        return f'{{"assignment":{_TEXTS.of(self.assignment)},{told}}}'
+        rest = f'"life":{_ENCODE(self.life)},"begin":{self.begin}{more}'
+        return f'{{"assignment":{_TEXTS.of(self.assignment)},{rest}}}'
 
     @classmethod
-    def from_json(cls, data: Any) -> Told:
+    def from_json(cls, data: Any) -> LedgerEntry:
         assignment = Assignment.from_json(data["assignment"])
         until = int(data["until"]) if "until" in data else None
         parameters = dict(data.get("parameters", assignment.parameters))
@@ -82,7 +84,7 @@ class Ledger:
         self._folder = folder
         self._guard = threading.Lock()
         self._writer = LogWriter(folder, _LOG, segment_bytes=SEGMENT_BYTES, min_free_bytes=0)
-        self._told: dict[str, dict[str, Told]] = {}
+        self._entries: dict[str, dict[str, LedgerEntry]] = {}
         self._changes: list[Record] = []
         """What is not on disk yet."""
         try:
@@ -92,20 +94,20 @@ class Ledger:
             self._writer.close()
             raise
 
-    def jobs(self, gateway: str) -> list[Told]:
+    def jobs(self, gateway: str) -> list[LedgerEntry]:
         with self._guard:
-            return list(self._told.get(gateway, {}).values())
+            return list(self._entries.get(gateway, {}).values())
 
-    def put(self, gateway: str, told: Told) -> None:
+    def put(self, gateway: str, entry: LedgerEntry) -> None:
         with self._guard:
-            jobs = self._told.setdefault(gateway, {})
-            if jobs.get(told.job) != told:
-                jobs[told.job] = told
-                self._changes.append(_entry(gateway, told))
+            jobs = self._entries.setdefault(gateway, {})
+            if jobs.get(entry.job) != entry:
+                jobs[entry.job] = entry
+                self._changes.append(_encode_entry(gateway, entry))
 
     def drop(self, gateway: str, job: str) -> None:
         with self._guard:
-            if self._told.get(gateway, {}).pop(job, None) is not None:
+            if self._entries.get(gateway, {}).pop(job, None) is not None:
                 self._changes.append((gateway, json.dumps({"gone": job}).encode()))
 
     def commit(self) -> None:
@@ -129,7 +131,11 @@ class Ledger:
         size = self._writer.position - self._begin
         if size < REWRITE_BYTES:
             return
-        entries = [_entry(name, told) for name, of in self._told.items() for told in of.values()]
+        entries = [
+            _encode_entry(name, entry)
+            for name, of in self._entries.items()
+            for entry in of.values()
+        ]
         if size < REWRITE_SHARE * sum(len(payload) for _, payload in entries):
             return
         begin = self._writer.position
@@ -147,18 +153,18 @@ class Ledger:
                     self._apply(gateway, payload)
 
     def _apply(self, gateway: str, payload: bytes) -> None:
-        jobs = self._told.setdefault(gateway, {})
+        jobs = self._entries.setdefault(gateway, {})
         try:
             data = json.loads(payload)
             if "gone" in data:
                 jobs.pop(str(data["gone"]), None)
             else:
-                told = Told.from_json(data)
-                jobs[told.job] = told
+                entry = LedgerEntry.from_json(data)
+                jobs[entry.job] = entry
         except (ValueError, KeyError, TypeError, AttributeError, DataError) as error:
             hint = "move it away to begin without jobs"
             raise DataError(f"{self._folder} cannot be read: {error!r:.200}", hint) from error
 
 
-def _entry(gateway: str, told: Told) -> Record:
-    return gateway, told.text().encode()
+def _encode_entry(gateway: str, entry: LedgerEntry) -> Record:
+    return gateway, entry.text().encode()

@@ -17,7 +17,7 @@ class Reject(NamedTuple):
     topic: str | None = None
 
 
-def told(stream: str, kind: str, reject: Reject, position: int) -> bytes:
+def encode_reject(stream: str, kind: str, reject: Reject, position: int) -> bytes:
     """One of them, `position` being that of its frame in the input; long ones are cut."""
     about = {"stream": stream, "kind": kind, "reason": reject.reason, "position": position}
     topic = {} if reject.topic is None else {"topic": reject.topic}

@@ -105,10 +105,10 @@ class Routes:
     def states(self) -> list[dict[str, object]]:
         if len(self._outlets) == len(self._routes):
             return [
-                _told(route, outlet.state, outlet.messages, outlet.lag)
+                _describe_route(route, outlet.state, outlet.messages, outlet.lag)
                 for route, outlet in self._outlets
             ]
-        return [_told(route, self._state(route)) for route in self._routes]
+        return [_describe_route(route, self._state(route)) for route in self._routes]
 
     def _state(self, route: Route) -> str:
         broker = self._connect(route)
@@ -128,5 +128,5 @@ def _let_go(outlet: Outlet) -> None:
     outlet.close()
 
 
-def _told(route: Route, state: str, sent: int = 0, lag: int = 0) -> dict[str, object]:
+def _describe_route(route: Route, state: str, sent: int = 0, lag: int = 0) -> dict[str, object]:
     return {"topic": route.topic, "node": route.node, "state": state, "sent": sent, "lag": lag}

@@ -20,8 +20,8 @@ from fogline.gateway.operators.base import (
     BadStep,
     LateRecord,
     Operator,
-    Options,
     Record,
+    StepOptions,
     key_of,
     number,
 )
@@ -93,7 +93,7 @@ class Aggregate(Operator):
     "by": ["room"], "lateness": 5}` gives `avg_t`, `max_t`, `count` with `start` and `end`."""
 
     def __init__(self, step: Mapping[str, Any], lateness_ms: float) -> None:
-        options = Options(step)
+        options = StepOptions(step)
         self._length = max(int(options.positive("window") * 1e6), 1)
         self._fields = options.texts("fields", ())
         self._functions = options.texts("functions", ("count",))
@@ -139,9 +139,9 @@ class Aggregate(Operator):
     def _close(self) -> list[Record]:
         before = self._newest - self._lateness - self._length
         due = sorted(start for start in self._windows if start <= before)
-        return [record for start in due for record in self._told(start)]
+        return [record for start in due for record in self._emit_window(start)]
 
-    def _told(self, start: int) -> list[Record]:
+    def _emit_window(self, start: int) -> list[Record]:
         window = self._windows.pop(start)
         self._keys -= len(window)
         end = start + self._length
@@ -162,7 +162,7 @@ class Aggregate(Operator):
         return found
 
     def flush(self) -> list[Record]:
-        return [record for start in sorted(self._windows) for record in self._told(start)]
+        return [record for start in sorted(self._windows) for record in self._emit_window(start)]
 
     def state(self) -> Any:
         windows = [[start, *window.state()] for start, window in self._windows.items()]

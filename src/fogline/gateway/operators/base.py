@@ -102,7 +102,7 @@ def key_of(values: Mapping[str, Any], by: tuple[str, ...]) -> str:
 # ── reading steps ────────────────────────────────────────────────────────────────────────────────
 
 
-class Options:
+class StepOptions:
     """The fields of a step, taken one by one; `close` refuses what nobody took."""
 
     def __init__(self, step: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fogline.formats.values import lookup
-from fogline.gateway.operators.base import BadStep, Operator, Options, Record, number
+from fogline.gateway.operators.base import BadStep, Operator, Record, StepOptions, number
 from fogline.gateway.operators.units import between
 
 
@@ -15,7 +15,7 @@ class Convert(Operator):
     `into` names another field for the result."""
 
     def __init__(self, step: Mapping[str, Any]) -> None:
-        options = Options(step)
+        options = StepOptions(step)
         self._field = options.text("field")
         self._into = options.text("into", self._field)
         if options.has("from") or options.has("to"):

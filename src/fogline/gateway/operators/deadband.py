@@ -10,8 +10,8 @@ from fogline.gateway.operators.base import (
     MOST_KEYS,
     BadStep,
     Operator,
-    Options,
     Record,
+    StepOptions,
     key_of,
     number,
 )
@@ -25,7 +25,7 @@ class Deadband(Operator):
     """
 
     def __init__(self, step: Mapping[str, Any]) -> None:
-        options = Options(step)
+        options = StepOptions(step)
         self._field = options.text("field")
         self._by = options.texts("by", ())
         self._band = options.not_negative("band", None)

@@ -13,7 +13,7 @@ from typing import Any
 
 from fogline.formats import FORMATS, Format, all_fields, read
 from fogline.formats.values import CONVERT, lookup, named_value, parse_number
-from fogline.gateway.operators.base import BadStep, Message, Options, Record, is_number
+from fogline.gateway.operators.base import BadStep, Message, Record, StepOptions, is_number
 
 ENTITY = "entity"
 """The field of SenML's base name where none is named and all fields are kept."""
@@ -49,7 +49,7 @@ class DecodeOptions:
 
 def read_options(given: Mapping[str, Any]) -> DecodeOptions:
     """Options of a step, or of a job's `input`, where everything is a text. Raises `BadStep`."""
-    options = Options({k: _opened(k, v) for k, v in given.items()})
+    options = StepOptions({k: _parse_text(k, v) for k, v in given.items()})
     known = options.take("format", lambda v: v in FORMATS, f"one of {', '.join(FORMATS)}", "json")
     time = options.text("time", None)
     header = options.texts("header", ())
@@ -74,7 +74,7 @@ _JSON = ("fields", "header")
 _NUMBERS = ("lateness", "deduplicate", "timeShift")
 
 
-def _opened(name: str, value: Any) -> Any:
+def _parse_text(name: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     if name == "header" and not value.lstrip().startswith("["):

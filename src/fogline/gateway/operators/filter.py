@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fogline.gateway.operators.base import BadStep, Operator, Options, Record
+from fogline.gateway.operators.base import BadStep, Operator, Record, StepOptions
 from fogline.gateway.operators.condition import Types, compile_condition
 from fogline.gateway.operators.when import parse_when
 
@@ -14,7 +14,7 @@ class Filter(Operator):
     """`{"op": "filter", "when": "x > 3"}`, or `condition` with the source's JSON form."""
 
     def __init__(self, step: Mapping[str, Any], types: Types) -> None:
-        options = Options(step)
+        options = StepOptions(step)
         if options.has("when") == options.has("condition"):
             raise BadStep("it needs 'when', a text, or 'condition', a JSON tree")
         if options.has("when"):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fogline.gateway.operators.base import BadStep, Options
+from fogline.gateway.operators.base import BadStep, StepOptions
 from fogline.gateway.operators.cells import COUNTING, LISTS, NAN, WIDTHS, Cells, Slot
 from fogline.gateway.operators.condition import Test, Types, compile_condition
 
@@ -38,7 +38,7 @@ class Channel:
 class PaneSpec:
     """Channels of keys and inputs, and slots over the inputs. Raises `BadStep` when made wrong."""
 
-    def __init__(self, options: Options, types: Types) -> None:
+    def __init__(self, options: StepOptions, types: Types) -> None:
         if types is None:
             raise BadStep("the decoder must name its 'fields' with their types")
         self._types = types
@@ -113,7 +113,7 @@ class PaneSpec:
         return tuple(inputs)
 
 
-def _list(options: Options, name: str) -> list[Any]:
+def _list(options: StepOptions, name: str) -> list[Any]:
     found: list[Any] = options.take(
         name, lambda v: isinstance(v, list) and len(v) <= _MOST, "a list"
     )

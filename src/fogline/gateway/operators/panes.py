@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fogline.formats.values import java_double
-from fogline.gateway.operators.base import MOST_KEYS, LateRecord, Operator, Options, Record
+from fogline.gateway.operators.base import MOST_KEYS, LateRecord, Operator, Record, StepOptions
 from fogline.gateway.operators.cells import NAN, Cells, Numbers
 from fogline.gateway.operators.condition import Types
 from fogline.gateway.operators.pane_spec import Channel, PaneSpec
@@ -29,7 +29,7 @@ class Panes(Operator):
     """Cells by pane, channel and key; `lateness` is in seconds, by default the stream's."""
 
     def __init__(self, step: Mapping[str, Any], types: Types, lateness_ms: float) -> None:
-        options = Options(step)
+        options = StepOptions(step)
         self._spec = PaneSpec(options, types)
         self._lateness = int(options.not_negative("lateness", lateness_ms / 1000) * 1e6)
         self._length = self._spec.pane_ms * 1000
@@ -76,16 +76,16 @@ class Panes(Operator):
     def _close(self) -> list[Record]:
         limit = (self._newest - self._lateness - self._length) // 1000
         due = sorted(pane for pane in self._panes if pane <= limit)
-        return [record for pane in due for record in self._told(pane)]
+        return [record for pane in due for record in self._emit_pane(pane)]
 
-    def _told(self, pane: int) -> list[Record]:
+    def _emit_pane(self, pane: int) -> list[Record]:
         cells = self._panes.pop(pane)
         self._cells -= len(cells)
         ordered = sorted(cells.places.items(), key=lambda item: cells.newest[item[1]])
         return [_record(key, cells, place) for key, place in ordered]
 
     def flush(self) -> list[Record]:
-        return [record for pane in sorted(self._panes) for record in self._told(pane)]
+        return [record for pane in sorted(self._panes) for record in self._emit_pane(pane)]
 
     def state(self) -> Any:
         panes = [[pane, *cells.state()] for pane, cells in self._panes.items()]

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fogline.gateway.operators.base import Operator, Options, Record, is_number
+from fogline.gateway.operators.base import Operator, Record, StepOptions, is_number
 from fogline.gateway.operators.hashing import unit, xxh64
 
 
@@ -20,7 +20,7 @@ class Sample(Operator):
     """`{"op": "sample", "fraction": 0.1}`, with `seed` for another choice."""
 
     def __init__(self, step: Mapping[str, Any]) -> None:
-        options = Options(step)
+        options = StepOptions(step)
         wanted = "a number from 0 to 1"
         self._fraction = options.take("fraction", lambda v: is_number(v) and 0 <= v <= 1, wanted)
         self._seed = options.take("seed", lambda v: type(v) is int, "a whole number", 0)

@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fogline.gateway.operators.base import MOST_KEYS, BadStep, Operator, Options, Record, key_of
+from fogline.gateway.operators.base import MOST_KEYS, BadStep, Operator, Record, StepOptions, key_of
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -22,7 +22,7 @@ class Throttle(Operator):
     """`{"op": "throttle", "seconds": 10, "by": ["room"]}`, or `rate`, records a second."""
 
     def __init__(self, step: Mapping[str, Any]) -> None:
-        options = Options(step)
+        options = StepOptions(step)
         if options.has("rate") == options.has("seconds"):
             raise BadStep("it needs 'seconds' between records, or their 'rate' a second")
         seconds = options.positive("seconds", None) or 1 / options.positive("rate")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from fogline.broker import Tls
 from fogline.gateway.runtime.config import GatewayConfig
-from fogline.gateway.runtime.intake import Intake
+from fogline.gateway.runtime.intake import GatewayIntake
 from fogline.gateway.runtime.scheduler import Scheduler
 from fogline.gateway.runtime.sources import OWN, OtherBroker, OwnBroker, Sources, broker_address
 from fogline.log import SiteLog
@@ -24,7 +24,7 @@ class Brokers:
         config: GatewayConfig,
         logs: SiteLog,
         scheduler: Scheduler,
-        shared: Intake | None,
+        shared: GatewayIntake | None,
         ready: Callable[[], bool],
     ) -> None:
         self._config, self._logs, self._scheduler = config, logs, scheduler
@@ -64,7 +64,7 @@ class Brokers:
             return OwnBroker(self._config, self._ready)
         return self._other(broker_address(self._config), self._shared)
 
-    def _other(self, url: str, shared: Intake | None) -> Sources:
+    def _other(self, url: str, shared: GatewayIntake | None) -> Sources:
         client = f"fogline-{self._config.gateway}-in"
         folder, tls = self._config.folder, tls_of(self._config)
         return OtherBroker(

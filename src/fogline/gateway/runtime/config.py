@@ -53,7 +53,7 @@ class GatewayBroker:
 
 
 @dataclass(frozen=True, slots=True)
-class SiteBroker:
+class SiteLogin:
     """How to log in at the broker of the site."""
 
     user: str | None = None
@@ -94,7 +94,7 @@ class GatewayConfig:
     broker: GatewayBroker = field(default_factory=GatewayBroker)
     announce: str = ""
     """The own broker's address as others reach it; else where it listens."""
-    site_broker: SiteBroker = field(default_factory=SiteBroker)
+    site_broker: SiteLogin = field(default_factory=SiteLogin)
     control: Control | None = None
     location: Location | None = None
     labels: Mapping[str, str] = field(default_factory=dict)

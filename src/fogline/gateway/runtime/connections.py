@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from fogline.broker import Broker, BrokerClosedError, BrokerError, Options, Tls, open_broker
+from fogline.broker import Broker, BrokerClosedError, BrokerError, BrokerOptions, Tls, open_broker
 from fogline.common.backoff import Backoff
 
 
@@ -27,7 +27,7 @@ class Connections:
         """The connection, which may not stand yet. Raises `UsageError` for a bad address."""
         with self._guard:
             if url not in self._brokers:
-                options = Options(client_id="", tls=self._tls, retry_longest=5.0)
+                options = BrokerOptions(client_id="", tls=self._tls, retry_longest=5.0)
                 self._brokers[url] = broker = open_broker(self._login(url), options)
                 connect_in_background(broker, self._closing)
             return self._brokers[url]

@@ -46,12 +46,12 @@ def controlled(gateways: Sequence[Gateway], control: Control) -> ControlledNodes
     """The connection of these gateways to the control broker, not started yet."""
 
     def settle() -> None:
-        told = [gateway for gateway in gateways if gateway.unsettled]
+        changed = [gateway for gateway in gateways if gateway.unsettled]
         try:
-            for gateway in told:
+            for gateway in changed:
                 gateway.settle()
         finally:
-            nodes.tell(*(gateway.config.gateway for gateway in told))
+            nodes.tell(*(gateway.config.gateway for gateway in changed))
 
     url = with_login(control.url, control.user, control.password_file)
     options = ControlOptions(tls=Tls(ca=control.ca) if control.ca else None)

@@ -22,8 +22,8 @@ from fogline.common.errors import DataError, FoglineError
 from fogline.common.state_files import SetAside
 from fogline.gateway.jobs.checks import names, read_assignments
 from fogline.gateway.jobs.files import JobFiles, state_folders
-from fogline.gateway.jobs.job import Job
-from fogline.gateway.jobs.ledger import Told
+from fogline.gateway.jobs.job import GatewayJob
+from fogline.gateway.jobs.ledger import LedgerEntry
 from fogline.gateway.jobs.routes import Routes
 from fogline.gateway.runtime.brokers import Brokers
 from fogline.gateway.runtime.config import GatewayConfig
@@ -72,7 +72,7 @@ class Gateway:
             shared.intake if shared else None,
             lambda: not self._full,
         )
-        self._jobs: dict[str, tuple[Job, Routes]] = {}
+        self._jobs: dict[str, tuple[GatewayJob, Routes]] = {}
         self._guard = threading.RLock()
         self._full = False
         self.unsettled = False
@@ -94,8 +94,8 @@ class Gateway:
         with self._guard:
             self._files = JobFiles(self.config.folder, self._logs)
             self._brokers.at(OWN).input().number()
-            for told in self._ledger.jobs(self.config.gateway):
-                self._go_on(told)
+            for entry in self._ledger.jobs(self.config.gateway):
+                self._go_on(entry)
             self._want()
         if self._shared is None:
             with contextlib.suppress(BrokerError):
@@ -130,7 +130,7 @@ class Gateway:
                 self._care(now)
         return any(busy)
 
-    def _step_of(self, job: Job, routes: Routes) -> bool:
+    def _step_of(self, job: GatewayJob, routes: Routes) -> bool:
         try:
             return any((job.step(), routes.step(job.has_output)))
         except FoglineError as error:
@@ -166,7 +166,7 @@ class Gateway:
             self._end_what_is_done()
             for name in ending:
                 if name in self._jobs:
-                    self._ledger.put(self.config.gateway, self._jobs[name][0].told)
+                    self._ledger.put(self.config.gateway, self._jobs[name][0].entry)
             self._want()
             self.unsettled = True
 
@@ -246,10 +246,10 @@ class Gateway:
             begins = False
         else:
             job, begins = self._begin_anew(assignment, goes_on=not ending), True
-        self._ledger.put(self.config.gateway, job.told)
+        self._ledger.put(self.config.gateway, job.entry)
         return begins
 
-    def _begin_anew(self, assignment: Assignment, goes_on: bool) -> Job:
+    def _begin_anew(self, assignment: Assignment, goes_on: bool) -> GatewayJob:
         """A job that is new, or computes something else from where it is, or takes the place of one
         that was removed: then it forwards what that one owes."""
         name = assignment.job
@@ -267,25 +267,25 @@ class Gateway:
             self._files.forget(name)
         source.sync(begin)
         life = f"{_PROCESS}-{next(_LIVES)}"
-        told = Told(assignment, life, begin, assignment.parameters, counts=counts)
-        return self._begin(told, routes)
+        entry = LedgerEntry(assignment, life, begin, assignment.parameters, counts=counts)
+        return self._begin(entry, routes)
 
-    def _go_on(self, told: Told) -> None:
+    def _go_on(self, entry: LedgerEntry) -> None:
         """After a restart. A job whose state is damaged does not run, and says why; installed anew,
         it begins anew."""
         try:
-            self._begin(told)
+            self._begin(entry)
         except LogError as error:
-            self._damaged[told.job] = Observed(told.job, told.version, "failed", str(error))
+            self._damaged[entry.job] = Observed(entry.job, entry.version, "failed", str(error))
 
-    def _begin(self, told: Told, routes: Routes | None = None) -> Job:
-        assignment = told.assignment
+    def _begin(self, entry: LedgerEntry, routes: Routes | None = None) -> GatewayJob:
+        assignment = entry.assignment
         source = self._brokers.at(assignment.reads[0].broker).input()
-        job = Job(told, self._patterns(assignment), source, self._files)
+        job = GatewayJob(entry, self._patterns(assignment), source, self._files)
         routes = routes or Routes(assignment, self._logs, self._connect)
-        self._jobs[told.job] = (job, routes)
+        self._jobs[entry.job] = (job, routes)
         if job.ending:
-            self._ending[told.job] = time.monotonic()
+            self._ending[entry.job] = time.monotonic()
         return job
 
     def _check_endings(self, wanted: list[Assignment]) -> None:
@@ -317,12 +317,12 @@ class Gateway:
         self._forgettable.add(name)
         self._ledger.drop(self.config.gateway, name)
 
-    def _observed(self, job: Job, routes: Routes) -> Observed:
-        told = job.observed(routes=routes.states(), waiting_bytes=routes.lag)
+    def _observed(self, job: GatewayJob, routes: Routes) -> Observed:
+        observed = job.observed(routes=routes.states(), waiting_bytes=routes.lag)
         source = self._brokers.at(_address(job))
-        if told.state == "running" and not source.has(job.patterns):
-            return replace(told, state="starting", problem=source.state)
-        return told
+        if observed.state == "running" and not source.has(job.patterns):
+            return replace(observed, state="starting", problem=source.state)
+        return observed
 
     def _forget_files(self) -> None:
         while self._forgettable:
@@ -392,6 +392,6 @@ def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _address(job: Job) -> str:
+def _address(job: GatewayJob) -> str:
     """Of the broker that a job reads from: it has only one."""
     return job.assignment.reads[0].broker

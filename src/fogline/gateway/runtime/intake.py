@@ -1,4 +1,4 @@
-"""Intake from a broker that is not the gateway's own: messages into logs, then acknowledged.
+"""GatewayIntake from a broker that is not the gateway's own: messages into logs, then acknowledged.
 
 One connection serves any number of logs, so many gateways of one process can share it. Messages
 that the broker delivers again, and retained ones, are compared with those that came lately.
@@ -10,7 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from fogline.broker import Batch, Broker, BrokerError, Message, Options, Tls, open_broker
+from fogline.broker import Batch, Broker, BrokerError, BrokerOptions, Message, Tls, open_broker
 from fogline.broker.topics import matches, split_share
 from fogline.gateway.runtime.connections import connect_in_background
 from fogline.links.dedup import Recent
@@ -31,11 +31,13 @@ class Target:
         self.messages = 0
 
 
-class Intake:
+class GatewayIntake:
     """`step` is called again and again by one thread; everything else by any."""
 
     def __init__(self, url: str, client: str, tls: Tls | None = None) -> None:
-        options = Options(client_id=client, persistent=True, tls=tls, receive_maximum=_REMEMBERED)
+        options = BrokerOptions(
+            client_id=client, persistent=True, tls=tls, receive_maximum=_REMEMBERED
+        )
         self.problem = ""
         self._broker: Broker = open_broker(url, options)
         self._closing = threading.Event()

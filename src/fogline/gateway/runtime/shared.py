@@ -8,7 +8,7 @@ from fogline.gateway.jobs.ledger import Ledger
 from fogline.gateway.runtime.brokers import tls_of
 from fogline.gateway.runtime.config import GatewayConfig
 from fogline.gateway.runtime.connections import Connections
-from fogline.gateway.runtime.intake import Intake
+from fogline.gateway.runtime.intake import GatewayIntake
 from fogline.gateway.runtime.scheduler import Scheduler
 
 
@@ -17,7 +17,7 @@ class Shared:
     """What several gateways of one process have together."""
 
     scheduler: Scheduler
-    intake: Intake
+    intake: GatewayIntake
     connections: Connections
     ledger: Ledger
 

@@ -13,7 +13,7 @@ from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.common.errors import SetupError
 from fogline.gateway.jobs.inputs import Input
 from fogline.gateway.runtime.config import GatewayConfig
-from fogline.gateway.runtime.intake import Intake, Target
+from fogline.gateway.runtime.intake import GatewayIntake, Target
 from fogline.gateway.runtime.scheduler import Scheduler
 from fogline.log import SiteLog
 
@@ -141,14 +141,14 @@ class OtherBroker:
         logs: SiteLog,
         scheduler: Scheduler,
         tls: Tls | None = None,
-        shared: Intake | None = None,
+        shared: GatewayIntake | None = None,
     ) -> None:
         self.url = url
         self._folder, self._logs, self._ready = folder, logs, ready
         self._client, self._tls = client, tls
         self._scheduler = scheduler
         self._shared = shared
-        self._intake: Intake | None = shared
+        self._intake: GatewayIntake | None = shared
         self._target: Target | None = None
         self._input = Input(logs.folder(self._name), journal=False)
 
@@ -172,7 +172,7 @@ class OtherBroker:
         self._target = Target(self._logs.writer(self._name), self._ready)
         self._input.writer = self._target.log
         if self._intake is None:
-            self._intake = Intake(self.url, self._client, self._tls)
+            self._intake = GatewayIntake(self.url, self._client, self._tls)
             self._scheduler.add(self._intake.step)
         self._intake.add(self._target)
 
