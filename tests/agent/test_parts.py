@@ -194,7 +194,7 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         "class Config:\n    number: int\n"
         "parent = Parent(Config)\n"
         "parent.report_status(ProcessStatus('running', parent.config.number))\n"
-        "parent.gone.wait(60)\n",
+        "while not parent.gone.is_set():\n    parent.wait(60)\n    parent.changed()\n",
         encoding="utf-8",
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -235,6 +235,37 @@ def test_what_is_told_again_is_not_sent(capsys: pytest.CaptureFixture[str]) -> N
         writer.write(ProcessStatus("running", number))
     told = [json.loads(line)["revision"] for line in capsys.readouterr().out.splitlines()]
     assert told == [1, 2, 1]
+
+
+def test_a_status_that_is_not_as_the_contract_says_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "import sys\nprint('no json', flush=True)\n"
+        'print(\'{"state": "running", "other": 1}\', flush=True)\nsys.stdin.read()\n'
+    )
+    (tmp_path / "odd_child.py").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    odd = Child("odd", "odd_child", dict, ProcessStatus, tmp_path)
+    odd.keep_running()
+    wait_for(lambda: "cannot be read" in odd.state, 20, "the problem")
+    assert odd.state == "its status cannot be read: ProcessStatus: unknown key 'other'"
+    assert (odd.status, odd.revision) == (None, 0)
+    odd.ask_to_end()
+    odd.wait(10)
+
+
+def test_a_configuration_that_is_not_as_the_contract_says_is_named(
+    child: Child[ProcessStatus],
+) -> None:
+    child._config = dict
+    wait_for(lambda: reason(child), 20, "reason")
+    assert "Config: missing key 'number'" in child.died
+    child._config = lambda: {"number": 2}
+    wait_for(lambda: running(child), 20, "running child")
+    child._config = lambda: {"number": "2"}
+    child.update()
+    wait_for(lambda: "Config.number must be int" in reason(child), 20, "reason")
 
 
 def test_a_child_that_dies_is_started_again(child: Child[ProcessStatus]) -> None:
