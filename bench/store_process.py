@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -19,6 +20,7 @@ from fogline.agent.config.store import StoreConfig
 from fogline.common.errors import SetupError
 from fogline.common.process.children import Child
 from fogline.fabric.api.tokens_file import own_token
+from fogline.fabric.contract import StoreProcessConfig, StoreStatus
 from fogline.fabric.http.arrow import ARROW_TYPE, from_arrow, to_arrow
 
 JSON_TYPE = "application/json"
@@ -35,35 +37,42 @@ class NodeProcess:
         self.folder = folder / site
         self.folder.mkdir(parents=True, exist_ok=True)
         usual = StoreConfig()
-        self._config: dict[str, Any] = {
-            "site": site,
-            "folder": str(self.folder),
-            "secret": SECRET,
-            "host": usual.host,
-            "port": usual.port,
-            "limits": {
+        self._config = StoreProcessConfig(
+            revision=1,
+            site=site,
+            folder=str(self.folder),
+            secrets=((SECRET, None),),
+            host=usual.host,
+            hosts=(),
+            port=usual.port,
+            limits={
                 "hours": usual.hours,
                 "megabytes": usual.megabytes,
                 "memory_megabytes": usual.memory_megabytes,
             },
-            "revision": 1,
-        }
+            nodes={},
+            control=None,
+            signed={},
+            feeds=(),
+            fabric_logs=(),
+        )
         self.start()
 
     def start(self) -> None:
         """Also after `kill`; it comes back at the same address."""
         module = "fogline.fabric.process"
-        self._child = Child("store", module, lambda: self._config, self.folder)
+        self._child = Child("store", module, lambda: self._config, StoreStatus, self.folder)
         self._child.keep_running()
         self._in_force()
         self.caller = Caller(self.address, own_token(self.folder / "store"))
 
     @property
     def address(self) -> str:
-        return str(self._child.status["address"])
+        status = self._child.status
+        return (status.address or "") if status is not None else ""
 
     def change(self, **more: Any) -> None:
-        self._config |= more | {"revision": self._config["revision"] + 1}
+        self._config = replace(self._config, **more, revision=self._config.revision + 1)
         self._child.update()
 
     def kill(self) -> None:
@@ -83,14 +92,13 @@ class NodeProcess:
         return int(psutil.Process(self._child.pid).memory_info().rss)
 
     def _in_force(self) -> None:
-        def told() -> bool:
-            status = self._child.status
-            same = status.get("revision") == self._config["revision"]
+        def is_running() -> bool:
             if not self._child.running:
                 raise SetupError(f"the store process of {self.site} ended by itself")
-            return same and status.get("state") == "running"
+            same = self._child.revision == self._config.revision
+            return same and self._child.state == "running"
 
-        until(told, WAIT_SECONDS, f"the store process of {self.site}")
+        until(is_running, WAIT_SECONDS, f"the store process of {self.site}")
 
 
 class Caller:

@@ -30,6 +30,8 @@ from store_questions import (
     stretch,
 )
 
+from fogline.fabric.contract import StoreFeed
+
 FORMATS = {"JSON": False, "Arrow": True}
 
 
@@ -49,7 +51,7 @@ def _from_log(node: NodeProcess, values: int) -> dict[str, Any]:
     """Until questions see all of the log; then all of it goes to disk."""
     idle = most = node.memory()
     begun = time.perf_counter()
-    node.change(feeds=[{"log": TOPIC, "kind": "readings", "format": "json", **READINGS}])
+    node.change(feeds=(StoreFeed(TOPIC, format="json", **READINGS),))
 
     def all_there() -> bool:
         nonlocal most
