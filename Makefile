@@ -4,7 +4,8 @@ PYTHON := .venv/bin/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench bench-peers bench-site bench-sites bench-replicas bench-store kill-matrix clean
+.PHONY: help setup demo test test-unit test-long lint clean
+.PHONY: bench bench-peers bench-site bench-sites bench-replicas bench-store
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,8 +16,14 @@ setup: ## install everything Fogline needs into .venv and build the connector
 demo: setup ## run the smart-city demo: simulated sensors, live insights
 	@.venv/bin/fogline demo $(ARGS)
 
-test: setup ## run every test; ARGS="-k name" picks some
-	@$(PYTHON) -m pytest -n 2 --dist loadgroup $(ARGS)
+test: setup ## run the tests that protect a change: all but the long ones; ARGS="-k name" picks some
+	@$(PYTHON) -m pytest -n 2 -m "not long" $(ARGS)
+
+test-unit: setup ## run the tests without Spark and without processes, in two minutes
+	@$(PYTHON) -m pytest -n 2 -m unit $(ARGS)
+
+test-long: setup ## run kill matrices, load, and property tests with many more examples
+	@$(PYTHON) -m pytest -m "long or hypothesis" --hypothesis-profile long --timeout 3600 $(ARGS)
 
 lint: setup ## check style and types
 	@$(PYTHON) -m ruff check .
@@ -41,9 +48,6 @@ bench-replicas: setup ## simulate where replicas go: unstable nodes, queries
 
 bench-store: setup ## measure the store, beside SQLite and PostgreSQL, and the storage fabric
 	@$(PYTHON) bench/store.py $(ARGS)
-
-kill-matrix: setup ## 100,000 readings while every process is killed again and again
-	@$(PYTHON) tests/agent/kill_matrix.py $(ARGS)
 
 clean: ## remove what was built and cached; .venv stays (rm -rf .venv to start from nothing)
 	@rm -rf build dist src/*.egg-info src/fogline/spark/*.jar src/fogline/spark/*.jsa

@@ -5,20 +5,29 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
-from pyspark.sql import SparkSession
 
 from fogline.cli.main import main
 from fogline.common.settings import Settings
-from fogline.spark.session.session import JAR, open_session
+from tests.scheduling import FileScheduling, Producer, start_order
+from tests.tiers import TIERS, NoProcess, NoSpark, declared_tier, is_unit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 JAVA = "-XX:TieredStopAtLevel=1"
 """Tests start Spark often and never run it for long: compiling thoroughly would take longer."""
 os.environ.setdefault("FOGLINE_JAVA", JAVA)
+
+hypothesis.settings.register_profile("change", max_examples=50, deadline=None)
+hypothesis.settings.register_profile("long", max_examples=1000, deadline=None)
+hypothesis.settings.load_profile("change")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,16 +38,48 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist, which reads the groups
+def pytest_configure(config: pytest.Config) -> None:
+    for name, what in TIERS.items():
+        config.addinivalue_line("markers", f"{name}: {what}")
+    if config.option.markexpr == "unit":
+        sys.meta_path.insert(0, NoSpark())
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """In a run of unit tests no other file is even imported."""
+    heavy = (
+        config.option.markexpr == "unit"
+        and collection_path.suffix == ".py"
+        and declared_tier(collection_path) != "unit"
+    )
+    return heavy or None
+
+
+_no_process = NoProcess()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    _no_process.active = is_unit(item)
+    try:
+        return (yield)
+    finally:
+        _no_process.active = False
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by mark
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """For workers beside each other: a file stays with one of them, a folder that shares its sites
-    too, and what takes long comes first."""
-    folders = [Path(__file__).parent / name for name in ("sites", "fabric_sites")]
-    early = [*folders, *(Path(__file__).parent / name for name in ("agent", "cli"))]
-    items.sort(key=lambda item: not any(folder in item.path.parents for folder in early))
+    """What takes long comes first, so that workers end at the same time."""
+    order = {path: start_order(path) for path in {item.path for item in items}}
+    items.sort(key=lambda item: order[item.path])
     for item in items:
-        shared = next((folder for folder in folders if folder in item.path.parents), item.path)
-        item.add_marker(pytest.mark.xdist_group(str(shared)))
+        if is_unit(item):
+            item.add_marker("unit")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduling:
+    return FileScheduling(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +95,9 @@ def settings(scratch: Path) -> Settings:
 
 @pytest.fixture(scope="session")
 def spark(settings: Settings) -> Iterator[SparkSession]:
-    build_connector()
+    from fogline.spark.session.session import JAR, open_session
+
+    build_connector(JAR)
     session = open_session(settings, "fogline-tests")
     session.sparkContext.setLogLevel("OFF")
     session.conf.set("spark.sql.streaming.stopTimeout", "30s")
@@ -62,7 +105,7 @@ def spark(settings: Settings) -> Iterator[SparkSession]:
     session.stop()
 
 
-def build_connector() -> None:
+def build_connector(jar: Path) -> None:
     """The jar from the sources as they are now; nothing to do when it is newer than they are."""
     path = Path(__file__).resolve().parents[1] / "connector" / "build.py"
     spec = importlib.util.spec_from_file_location("connector_build", path)
@@ -70,7 +113,7 @@ def build_connector() -> None:
     assert spec.loader is not None
     builder = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(builder)
-    builder.build(JAR)
+    builder.build(jar)
 
 
 # ── the command line ─────────────────────────────────────────────────────────────────────────────

@@ -34,6 +34,8 @@ from fogline.spark.run.engine import StreamRun, run_batch
 from fogline.testing.reference import Record, evaluate
 from fogline.testing.reference.formulas import iso
 
+pytestmark = pytest.mark.spark
+
 CASES = Path(__file__).parent / "cases"
 NAMES = sorted(path.stem for path in CASES.glob("*.ins"))
 FUNCTIONS = UserFunctions(CASES / "functions")

@@ -20,6 +20,8 @@ from fogline.common.settings import Settings
 from fogline.language.functions import ALIASES, FUNCTIONS
 from fogline.plan.analysis.build import plan_text
 
+pytestmark = pytest.mark.spark
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "fogline"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.site
+
 SPARK = """
 from pyspark.sql import functions as F
 from fogline.common.settings import load

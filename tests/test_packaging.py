@@ -12,11 +12,15 @@ import pytest
 
 import fogline
 
+pytestmark = pytest.mark.site
+
 ROOT = Path(__file__).resolve().parent.parent
 TARGETS = [
     "setup",
     "demo",
     "test",
+    "test-unit",
+    "test-long",
     "lint",
     "bench",
     "bench-peers",
@@ -24,7 +28,6 @@ TARGETS = [
     "bench-sites",
     "bench-replicas",
     "bench-store",
-    "kill-matrix",
     "clean",
     "help",
 ]

@@ -8,7 +8,7 @@ from itertools import count, product
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.adapt.replication import query_placement, solver
@@ -24,6 +24,8 @@ from fogline.adapt.replication.query import (
 )
 from fogline.adapt.replication.query_placement import sample, solve
 from fogline.common.errors import DataError, SetupError
+
+pytestmark = pytest.mark.site
 
 NODES = "uvwx"
 
@@ -59,7 +61,6 @@ def queries(draw: st.DrawFn) -> Query:
 
 
 @given(queries())
-@settings(deadline=None, max_examples=120)
 def test_the_solver_finds_what_trying_everything_finds(query: Query) -> None:
     best = brute_force(query)
     if best is None:
@@ -73,7 +74,6 @@ def test_the_solver_finds_what_trying_everything_finds(query: Query) -> None:
 
 
 @given(queries())
-@settings(deadline=None, max_examples=60)
 def test_sampling_keeps_f_and_the_quality_asked_for_and_never_raises_l(query: Query) -> None:
     if brute_force(query) is None:
         return
@@ -92,7 +92,6 @@ GRID = (0.1, 0.4, 0.6, 0.85, 1.0)
 
 
 @given(queries())
-@settings(deadline=None, max_examples=30)
 def test_no_mix_of_nodes_and_samples_beats_the_two_steps(query: Query) -> None:
     """Joint search over a grid of q: F is never lower, nor L at the same nodes and F."""
     if brute_force(query) is None:

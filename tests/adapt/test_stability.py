@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.adapt.replication.stability import (
@@ -82,7 +82,6 @@ def test_odd_clocks_count_as_unstable(history: NodeHistory) -> None:
 
 
 @given(HISTORIES, TIMES)
-@settings(deadline=None)
 def test_one_more_failure_never_lowers_instability(history: NodeHistory, fail: float) -> None:
     more = NodeHistory(history.start, (*history.fails, fail), history.restarts)
     before, after = instability(history, NOW), instability(more, NOW)
@@ -91,7 +90,6 @@ def test_one_more_failure_never_lowers_instability(history: NodeHistory, fail: f
 
 
 @given(HISTORIES, TIMES)
-@settings(deadline=None)
 def test_one_more_failure_or_restart_lowers_stability(history: NodeHistory, time: float) -> None:
     failed = NodeHistory(history.start, (*history.fails, time), history.restarts)
     restarted = NodeHistory(history.start, history.fails, (*history.restarts, time))
@@ -99,7 +97,6 @@ def test_one_more_failure_or_restart_lowers_stability(history: NodeHistory, time
 
 
 @given(st.lists(st.floats(1, DAY), min_size=1, max_size=5).map(tuple))
-@settings(deadline=None)
 def test_the_same_failures_weigh_more_the_more_recent_they_are(fails: tuple[float, ...]) -> None:
     history = NodeHistory(0, fails)
     new, mid, old = (instability(history, days * DAY) for days in (1.5, 4, 20))
@@ -108,7 +105,6 @@ def test_the_same_failures_weigh_more_the_more_recent_they_are(fails: tuple[floa
 
 
 @given(HISTORIES)
-@settings(deadline=None)
 def test_order_of_times_does_not_matter(history: NodeHistory) -> None:
     turned = NodeHistory(history.start, history.fails[::-1], history.restarts[::-1])
     assert turned == history
@@ -281,7 +277,6 @@ def rounds(draw: st.DrawFn) -> tuple[dict[str, NodeHistory], Replicas, Limits]:
 
 
 @given(rounds())
-@settings(deadline=None)
 def test_a_round_keeps_every_limit(case: tuple[dict[str, NodeHistory], Replicas, Limits]) -> None:
     cluster, replicas, limits = case
     placed = choose(cluster, replicas, limits, NOW)

@@ -1,14 +1,8 @@
-"""Numbered readings at QoS 1 while processes are killed with -9; afterwards every one counts once.
-
-As a program it runs the full matrix: `python tests/agent/kill_matrix.py --readings 100000`.
-"""
+"""Numbered readings at QoS 1 while processes are killed with -9; in the end each counts once."""
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -16,11 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT)]
-
-from tests.agent.kit import AgentProcess, Publisher  # noqa: E402
-from tests.waiting import wait_for  # noqa: E402
+from tests.agent.kit import AgentProcess, Publisher
+from tests.waiting import wait_for
 
 VICTIMS = ("ingest", "spark", "broker", "agent", "all")
 CLIENTS = 4
@@ -175,31 +166,3 @@ def _totals(agent: AgentProcess) -> dict[str, float]:
     """The last value of every client."""
     found = agent.records("insights/m/total")
     return {r["keys"]["client"]: r["value"] for r in found if r["keys"]["client"] != "closing"}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--readings", type=int, default=100_000)
-    parser.add_argument("--per-second", type=float, default=350)
-    parser.add_argument("--rounds", type=int, default=3, help="how often every victim is killed")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", nargs="*", default=VICTIMS, choices=VICTIMS)
-    given = parser.parse_args()
-    begun = time.monotonic()
-
-    def tell(text: str) -> None:
-        print(f"{time.monotonic() - begun:6.1f} s  {text}", flush=True)
-
-    rng = random.Random(given.seed)
-    victims = [v for _ in range(given.rounds) for v in rng.sample(given.only, len(given.only))]
-    with tempfile.TemporaryDirectory(prefix="fogline-kill-") as folder:
-        outcome = run(Path(folder), given.readings, given.per_second, victims, given.seed, tell)
-    tell(str(outcome))
-    problems = outcome.problems()
-    for problem in problems:
-        tell(f"WRONG: {problem}")
-    sys.exit(1 if problems else 0)
-
-
-if __name__ == "__main__":
-    main()

@@ -16,6 +16,8 @@ from fogline.plan.rules import optimise
 from fogline.spark.jobs.site_job import JobSpec, SiteJob
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.spark
+
 QUERY = """
 s = STREAM FROM mqtt(topic="t", format="json", time="at");
 mean = COMPUTE AVG(x, 2 s) BY room EVERY 2 s WITH MAX_ERROR {bound} TO mqtt(topic="cmd/{{room}}");

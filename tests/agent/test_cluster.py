@@ -14,6 +14,8 @@ import pytest
 from tests.agent.kit import AgentProcess, Publisher, kill_pid
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 QUERY = """
 r = STREAM FROM mqtt(topic="readings/+", format="json", time="t", lateness="1 s",
                      schema="client string, n double");

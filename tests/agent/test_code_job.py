@@ -23,6 +23,8 @@ from fogline.spark.jobs.user_code import load_function
 from tests.agent.kit import payloads
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.spark
+
 PASS = "def run(records):\n    return records\n"
 FAST = """
 from pyspark.sql import functions as F

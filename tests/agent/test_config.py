@@ -16,6 +16,8 @@ from fogline.common.errors import FoglineError, SetupError, UsageError
 from fogline.common.settings import Settings
 from fogline.spark.session.session import _configuration
 
+pytestmark = pytest.mark.spark
+
 
 def write(folder: Path, text: str) -> Path:
     path = folder / "site.yaml"

@@ -89,6 +89,7 @@ def test_a_frame_is_made_again_from_the_journal(watched: Watched) -> None:
     assert watched.watch.status().lost_records == {"rooms/+": 0}
 
 
+@pytest.mark.site
 def test_a_reader_in_java_waits_for_the_repair(watched: Watched) -> None:
     """And is not held up where nothing can be repaired, or nobody is there."""
     watched.take()
@@ -195,6 +196,7 @@ def status(site: Site) -> Any:
     return json.loads(ask(site, "/status"))
 
 
+@pytest.mark.site
 def test_a_live_site_reports_damage_until_it_is_acknowledged(site: Site, tmp_path: Path) -> None:
     """A byte of a head in the middle of 20,000 readings is flipped: that cannot be repaired."""
     reached = Port(int(site.broker_address.rpartition(":")[2]))

@@ -37,6 +37,8 @@ from fogline.storage.values import Value, from_values
 from tests.agent.kit import AgentProcess, Publisher, payloads
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.spark
+
 NOON = 1_767_268_800_000_000
 SECOND = 1_000_000
 STREAM = 'cpu = STREAM FROM storageFabric(metricID="cpu_%", nodeID="north", zone="a");\n'

@@ -13,6 +13,8 @@ import pytest
 from tests.agent.kit import AgentProcess
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 BASE = 1_735_689_600_000
 STREAMS = """
 rooms = STREAM FROM mqtt(topic="rooms/+", time="t", schema="room string, x double", idle="3 s");

@@ -44,6 +44,8 @@ from fogline.log.files.frames import FrameBody
 from fogline.log.files.segments import header, list_segments
 from tests.broker.worlds import eventually, send
 
+pytestmark = pytest.mark.site
+
 NEVER = threading.Event()
 
 

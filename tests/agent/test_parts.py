@@ -213,6 +213,7 @@ def reason(child: Child[ProcessStatus]) -> str:
     return child.died
 
 
+@pytest.mark.site
 def test_a_child_is_told_tells_and_ends(child: Child[ProcessStatus]) -> None:
     wait_for(lambda: running(child), 20, "running child")
     assert (child.status, child.revision) == (ProcessStatus("running", 1), 1)
@@ -222,6 +223,7 @@ def test_a_child_is_told_tells_and_ends(child: Child[ProcessStatus]) -> None:
     assert not process.is_running()
 
 
+@pytest.mark.site
 def test_what_a_child_tells_is_heard_at_once(child: Child[ProcessStatus]) -> None:
     told: list[str] = []
     child._on_status = lambda: told.append(child.state)
@@ -237,6 +239,7 @@ def test_what_is_told_again_is_not_sent(capsys: pytest.CaptureFixture[str]) -> N
     assert told == [1, 2, 1]
 
 
+@pytest.mark.site
 def test_a_status_that_is_not_as_the_contract_says_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,6 +258,7 @@ def test_a_status_that_is_not_as_the_contract_says_is_named(
     odd.wait(10)
 
 
+@pytest.mark.site
 def test_a_configuration_that_is_not_as_the_contract_says_is_named(
     child: Child[ProcessStatus],
 ) -> None:
@@ -268,6 +272,7 @@ def test_a_configuration_that_is_not_as_the_contract_says_is_named(
     wait_for(lambda: "Config.number must be int" in reason(child), 20, "reason")
 
 
+@pytest.mark.site
 def test_a_child_that_dies_is_started_again(child: Child[ProcessStatus]) -> None:
     wait_for(lambda: running(child), 20, "running child")
     first = child.pid
@@ -290,6 +295,7 @@ def test_what_a_process_says_does_not_fill_the_disk(tmp_path: Path) -> None:
     assert (tmp_path / "engine.log.1").read_bytes() == b"a" * 100 + b"b"
 
 
+@pytest.mark.site
 def test_the_log_of_a_child_is_kept_bounded(child: Child[ProcessStatus], tmp_path: Path) -> None:
     log = tmp_path / "echo.log"
     with log.open("wb") as file:
@@ -298,6 +304,7 @@ def test_the_log_of_a_child_is_kept_bounded(child: Child[ProcessStatus], tmp_pat
     assert log.stat().st_size < LARGEST
 
 
+@pytest.mark.site
 def test_why_a_child_died_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (
         "import sys\nprint('working', file=sys.stderr)\nsys.exit('engine: no Java (install it)')\n"
@@ -310,6 +317,7 @@ def test_why_a_child_died_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     dying.wait(0)
 
 
+@pytest.mark.site
 def test_a_child_that_cannot_be_started_is_tried_again(
     child: Child[ProcessStatus], tmp_path: Path
 ) -> None:
@@ -320,6 +328,7 @@ def test_a_child_that_cannot_be_started_is_tried_again(
     wait_for(lambda: running(child), 20, "running child")
 
 
+@pytest.mark.site
 def test_a_child_that_is_killed_is_told(child: Child[ProcessStatus]) -> None:
     wait_for(lambda: running(child), 20, "running child")
     os.kill(child.pid, signal.SIGKILL)
@@ -327,6 +336,7 @@ def test_a_child_that_is_killed_is_told(child: Child[ProcessStatus]) -> None:
     assert child.died == "killed by signal 9"
 
 
+@pytest.mark.site
 def test_a_child_that_hangs_is_killed(child: Child[ProcessStatus]) -> None:
     wait_for(lambda: running(child), 20, "running child")
     process = psutil.Process(child.pid)

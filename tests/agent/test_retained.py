@@ -19,6 +19,8 @@ from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.log import LogReader, SiteLog
 from tests.broker.worlds import eventually, send
 
+pytestmark = pytest.mark.site
+
 PATTERN = "room/+"
 
 

@@ -27,7 +27,13 @@ SAMPLES = ROOT.parent / "shared" / "data"
 FILES = {"city": "SYS", "taxi": "TAXI"}
 DAY_MS = 86_400_000
 
-pytestmark = pytest.mark.skipif(not SAMPLES.is_dir(), reason="the sample streams are not here")
+pytestmark = [
+    pytest.mark.site,
+    [
+        pytest.mark.spark,
+        pytest.mark.skipif(not SAMPLES.is_dir(), reason="the sample streams are not here"),
+    ],
+]
 
 Found = dict[tuple[str, str, str], Any]
 

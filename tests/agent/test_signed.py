@@ -25,6 +25,8 @@ from tests.broker.subscriber import Subscriber, login
 from tests.live_folders import contents
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 STREAM = (
     's = STREAM FROM mqtt(topic="{topic}", format="{format}", schema="x double, value double");\n'
 )

@@ -21,6 +21,8 @@ from tests.agent.rooms import BASE, QUERY, Subscriber, publish, reading, results
 from tests.conftest import Fogline
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 METRICS = """
 node = STREAM FROM mqtt(topic="metrics/node", format="json", time="time");
 load = COMPUTE MAX(memory_percent, 2 s) BY site EVERY 2 s;

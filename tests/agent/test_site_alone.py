@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import time
 from pathlib import Path
@@ -14,10 +15,13 @@ from fogline.agent.supervisor.site import Site
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.common.process.free_ports import free_port
 from tests.agent import kill_matrix
+from tests.agent.kill_matrix import VICTIMS
 from tests.agent.kit import AgentProcess
 from tests.agent.rooms import QUERY, publish, reading, results
 from tests.live_folders import contents
 from tests.waiting import wait_for
+
+pytestmark = pytest.mark.site
 
 
 def test_an_existing_broker_with_a_password(tmp_path: Path) -> None:
@@ -56,15 +60,17 @@ def test_without_space_the_site_says_so_and_confirms_nothing(tmp_path: Path) -> 
         site.stop()
 
 
+@pytest.mark.long
 def test_kill_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A short one; the full one is `make kill-matrix`. What killed ones left behind goes."""
+    """Every process is killed three times. What killed ones left behind goes."""
     places = {"FOGLINE_SCRATCH": tmp_path / "scratch", "TMPDIR": tmp_path / "temporary"}
     for name, place in places.items():
         place.mkdir()
         monkeypatch.setenv(name, str(place))
-    outcome = kill_matrix.run(
-        tmp_path, 20_000, 500, ["ingest", "spark", "broker", "all"], int(time.time()), print
-    )
+    seed = int(time.time())
+    chance = random.Random(seed)
+    victims = [victim for _ in range(3) for victim in chance.sample(VICTIMS, len(VICTIMS))]
+    outcome = kill_matrix.run(tmp_path, 100_000, 350, victims, seed, print)
     assert outcome.problems() == []
     left = [name for place in places.values() for name in place.glob("[!.]*")]
     assert len([name for name in left if name.name.startswith("fogline-spark-")]) <= len(places)

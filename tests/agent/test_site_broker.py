@@ -22,6 +22,8 @@ from tests.agent.kit import payloads
 from tests.broker.certificates import Authority
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 
 @contextmanager
 def running(folder: Path, broker: dict[str, Any]) -> Iterator[Site]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from fogline.spark.jobs.site_query import SiteQuery
+
+pytestmark = pytest.mark.spark
 
 
 class Report:

@@ -19,6 +19,8 @@ from fogline.spark.jobs.site_job import JobSpec, SiteJob
 from tests.agent.kit import payloads
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.spark
+
 QUERY = """
 s = STREAM FROM mqtt(topic="t", format="json", time="at", lateness="2 s");
 

@@ -60,6 +60,7 @@ def bench() -> Iterator[SimpleNamespace]:
                 del sys.modules[name]
 
 
+@pytest.mark.site
 def test_the_smallest_form_runs_and_gives_what_another_program_computes(
     bench: SimpleNamespace, tmp_path: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_the_smallest_form_runs_and_gives_what_another_program_computes(
     assert cost["peak_bytes"] > 50 << 20
 
 
+@pytest.mark.site
 def test_every_phase_of_a_start_up_is_found(bench: SimpleNamespace, tmp_path: Path) -> None:
     found = bench.startup.measure_startup(1, tmp_path / "cache", lambda _: None)
     assert tuple(found["phases"]) == bench.startup.PHASES
@@ -94,6 +96,7 @@ def test_every_phase_of_a_start_up_is_found(bench: SimpleNamespace, tmp_path: Pa
     assert found["inside"]["code generation, all threads"] > 0
 
 
+@pytest.mark.site
 def test_a_command_that_fails_or_gives_other_results_counts_as_failed(
     bench: SimpleNamespace, tmp_path: Path
 ) -> None:

@@ -12,6 +12,8 @@ from fogline.bench.replica_queries import Case, Gains
 from fogline.bench.replica_stability import Outcome, Scenario, document_rates, zipf_rates
 from fogline.common.errors import DataError
 
+pytestmark = pytest.mark.site
+
 SMALL = Scenario(rates=(0.01, 0.006, *(0.0002,) * 13), steps=2000, disk_loss=0.3)
 
 

@@ -10,8 +10,10 @@ import pytest
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from tests.broker.worlds import MemoryWorld, MqttWorld, World
 
+_PROTOCOLS = [pytest.param(name, marks=pytest.mark.site) for name in ("mqtt5", "mqtt311")]
 
-@pytest.fixture(params=["memory", "mqtt5", "mqtt311"])
+
+@pytest.fixture(params=["memory", *_PROTOCOLS])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     protocols = {"mqtt5": 5, "mqtt311": 4}
     made: World

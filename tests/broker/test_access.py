@@ -19,6 +19,8 @@ from tests.broker.subscriber import Subscriber
 from tests.broker.subscriber import login as login_options
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 SECRET, OPEN = "insights/city/mean", "insights/city/most"
 RULE = Restricted(SECRET, frozenset({"plant-7"}))
 LOGINS = {"dashboard": frozenset({"plant-7", "b"}), "guest": frozenset({"b"})}

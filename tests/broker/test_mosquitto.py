@@ -19,6 +19,8 @@ from fogline.common.errors import SetupError, UsageError
 from fogline.common.process.free_ports import free_port
 from tests.broker.worlds import eventually, numbered, payloads, receive, send
 
+pytestmark = pytest.mark.site
+
 
 def gone(pid: int) -> bool:
     """Ended; nobody may have collected its exit code yet."""

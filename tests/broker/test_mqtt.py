@@ -33,6 +33,8 @@ from fogline.common.errors import UsageError
 from tests.broker.certificates import Authority
 from tests.broker.worlds import eventually, numbered, payloads, receive, send
 
+pytestmark = pytest.mark.site
+
 QUICK = 0.3
 
 

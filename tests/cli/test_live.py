@@ -16,6 +16,8 @@ from fogline.common.process.free_ports import free_port
 from tests.agent.kit import kill_with_children
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 COMMAND = [sys.executable, "-c", "from fogline.cli.main import main; main()"]
 QUERY = """
 s = STREAM FROM mqtt(topic="in", format="json", time="t", schema="room string, x double");

@@ -62,6 +62,14 @@ START_SITE = "fogline agent --config site.yaml"
 FABRIC = 's = STREAM FROM storageFabric(metricID="cpu"); i = COMPUTE cpu;'
 
 
+def cases(commands: dict[str, str]) -> list[Any]:
+    """`run` imports pyspark."""
+    marks = {"run": [pytest.mark.spark]}
+    return [
+        pytest.param(text, id=name, marks=marks.get(name, [])) for name, text in commands.items()
+    ]
+
+
 @pytest.fixture(autouse=True)
 def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with files for the commands, and nobody who runs."""
@@ -124,13 +132,13 @@ def test_a_coordinator_that_does_not_answer(
     says(command, START_COORDINATOR)
 
 
-@pytest.mark.parametrize("command", [*STORE.values(), *SITE.values()], ids=[*STORE, *SITE])
+@pytest.mark.parametrize("command", cases(STORE | SITE))
 def test_no_site(command: str, says: Callable[[str, str], None]) -> None:
     says(command, START_SITE)
     says(f"{command} --site west", START_SITE)
 
 
-@pytest.mark.parametrize("command", STORE.values(), ids=STORE)
+@pytest.mark.parametrize("command", cases(STORE))
 def test_a_site_without_a_store(
     command: str, says: Callable[[str, str], None], nobody: Path
 ) -> None:
@@ -138,7 +146,7 @@ def test_a_site_without_a_store(
     says(command, START_SITE)
 
 
-@pytest.mark.parametrize("command", STORE.values(), ids=STORE)
+@pytest.mark.parametrize("command", cases(STORE))
 def test_a_store_that_does_not_answer(
     command: str, says: Callable[[str, str], None], nobody: Path, port: int
 ) -> None:

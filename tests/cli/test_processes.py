@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.site
+
 QUERY = """
 s = STREAM FROM memory(name="s", time="time", lateness="1 s");
 number = COMPUTE COUNT(x) EVERY 1 s;

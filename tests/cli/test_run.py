@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
+
 QUERY = """
 s = STREAM FROM memory(name="s", time="time", lateness="2 s");
 mean = COMPUTE AVG(x) BY device EVERY 10 s;

@@ -29,6 +29,8 @@ from fogline.storage.names import parse_all
 from fogline.storage.values import Value, from_values
 from tests.fabric.kit_nodes import SECRET, running
 
+pytestmark = pytest.mark.spark
+
 NOON = 1_767_268_800_000_000
 SECOND = 1_000_000
 TOKEN = "only-for-this-test"

@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from fogline.spark.session.scratch import own_folder, remove_left
+
+pytestmark = pytest.mark.site
 
 HOLDER = """
 import sys, time

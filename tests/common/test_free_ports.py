@@ -38,6 +38,7 @@ def test_a_port_that_is_taken_is_not_given(port: int) -> None:
     assert free_port() == port
 
 
+@pytest.mark.site
 def test_a_port_is_given_once_among_all_processes(port: int) -> None:
     assert free_port() == port
     with pytest.raises(SetupError, match="no free port"):

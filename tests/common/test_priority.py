@@ -21,6 +21,7 @@ SHOWN = (
 )
 
 
+@pytest.mark.site
 def test_the_process_its_session_and_its_children() -> None:
     command = [sys.executable, "-c", SHOWN]
     out = subprocess.check_output(command, text=True, start_new_session=True, timeout=60)

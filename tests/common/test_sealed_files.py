@@ -56,6 +56,7 @@ def test_a_damaged_database_of_a_coordinator_is_named(tmp_path: Path, damage: Da
             Store(f"sqlite:///{file}")
 
 
+@pytest.mark.site
 @damages
 def test_mosquitto_starts_without_what_is_damaged(tmp_path: Path, damage: Damage) -> None:
     """Also after a crash, when there is no seal."""

@@ -17,6 +17,8 @@ from fogline.spark.jobs.site_query import SiteQuery
 from tests.damage import DAMAGES
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.spark
+
 Counts = dict[str, int]
 LINES = 4
 KEYS = ("apple", "pear", "plum")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from fogline.common.settings import Settings
 from fogline.spark.class_cache import prepare
 from fogline.spark.session.session import CLASSES
+
+pytestmark = pytest.mark.spark
 
 
 def test_java_maps_the_prepared_classes(spark: SparkSession) -> None:

@@ -17,6 +17,8 @@ from fogline.log.files.idleness import write_heard
 from tests.connector.conftest import Rows, configured
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.spark
+
 BASE = 1_700_000_000_000
 IDLE, HORIZON, LATENESS = 10_000, 30_000, 1000
 

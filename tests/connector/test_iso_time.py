@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from fogline.spark.compile.encode import iso_time
+
+pytestmark = pytest.mark.spark
 
 FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 DAY = 86_400_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -9,6 +10,8 @@ from fogline.model.streams import STRING
 from fogline.plan.expressions import KeyValue
 from fogline.plan.operators import Key
 from fogline.spark.compile.keys import key_object
+
+pytestmark = pytest.mark.spark
 
 TEXTS = ["", "plain", 'a "quoted" one', "back\\slash", "line\nbreak\ttab\r", "\x00\x01\x1f", "\x7f"]
 TEXTS += [

@@ -27,6 +27,8 @@ from fogline.spark.run.engine import run_batch
 from tests.agent.kit import payloads
 from tests.waiting import PATIENCE, wait_for
 
+pytestmark = pytest.mark.spark
+
 BASE = 1_700_000_000_000
 STREAM = (
     's = STREAM FROM mqtt(topic="in", format="json", time="t", schema="room string, x double");\n'

@@ -13,6 +13,8 @@ from pyspark.sql import functions as F
 from fogline.common.state_files import write_state
 from fogline.log import SiteLog
 
+pytestmark = pytest.mark.spark
+
 
 @pytest.fixture
 def site(tmp_path: Path) -> SiteLog:

@@ -13,6 +13,8 @@ import pytest
 
 from fogline.log import LogWriter, SiteLog
 
+pytestmark = pytest.mark.spark
+
 TOPIC = "rooms/+"
 
 

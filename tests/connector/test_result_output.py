@@ -12,6 +12,8 @@ from pyspark.sql import functions as F
 
 from fogline.spark.run.result_output import ResultOutput, stream_writer
 
+pytestmark = pytest.mark.spark
+
 
 def _frame(spark: SparkSession, count: int, partitions: int, size: int = 0) -> DataFrame:
     """Results whose order is not that of their partitions."""

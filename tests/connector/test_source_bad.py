@@ -11,6 +11,8 @@ from typing import Any
 import cbor2
 import pytest
 
+pytestmark = pytest.mark.spark
+
 GOOD = b'{"a": 1}'
 LIMIT = 16 << 20
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import cbor2
 import pytest
 
+pytestmark = pytest.mark.spark
+
 SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 

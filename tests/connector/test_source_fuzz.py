@@ -12,6 +12,8 @@ from typing import Any
 import cbor2
 import pytest
 
+pytestmark = pytest.mark.spark
+
 LETTERS = ["a", "b", "é", "\n", '"', "\\", "😀", "\u2028", "{", "0", "\x7f", " "]
 
 

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
+
 BASE = 1_700_000_000_000
 PANE = 1000
 FIELDS = [

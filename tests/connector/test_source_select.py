@@ -12,6 +12,8 @@ import pytest
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
+
 FIELDS = "i long, d double, s string, b boolean"
 RECORDS = [
     {"d": d, "s": s, "b": b}

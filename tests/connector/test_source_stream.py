@@ -14,6 +14,8 @@ from pyspark.sql.functions import window
 
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.spark
+
 END = 253_402_214_400_000_000
 Rows = list[dict[str, Any]]
 

@@ -16,6 +16,8 @@ from pyspark.errors.exceptions.captured import IllegalArgumentException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+pytestmark = pytest.mark.spark
+
 NAN = float("nan")
 BASE = 1_700_000_000_000
 PANE = 1000

@@ -13,6 +13,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+pytestmark = pytest.mark.spark
+
 BASE = 1_700_000_000_000
 END = 253_402_214_400_000
 SETTINGS = {

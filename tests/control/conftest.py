@@ -10,7 +10,7 @@ import pytest
 from tests.control.worlds import MemoryWorld, MqttWorld, World
 
 
-@pytest.fixture(params=["memory", "mosquitto"])
+@pytest.fixture(params=["memory", pytest.param("mosquitto", marks=pytest.mark.site)])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     made = MemoryWorld() if request.param == "memory" else MqttWorld(tmp_path / "broker")
     yield made

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.common.errors import DataError
@@ -179,7 +179,6 @@ JSON = st.recursive(
 KEYS = st.sampled_from([*ASK, *BORN, "ok", "error", "hint", "at", "jobs", "links", "job", "name"])
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.dictionaries(KEYS, JSON | st.dictionaries(KEYS, JSON) | st.lists(JSON)))
 def test_any_object_is_read_or_refused(content: dict[str, Any]) -> None:
     payload = json.dumps(content).encode()

@@ -30,6 +30,8 @@ from tests.control.worlds import (
     state_of,
 )
 
+pytestmark = pytest.mark.site
+
 NODE = """
 import signal, sys
 from fogline.control import ControlledNode, ControlOptions

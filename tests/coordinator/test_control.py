@@ -20,6 +20,8 @@ from fogline.model.nodes import SITE, Node, Observed
 from tests.coordinator.kit import CODE, composition
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 
 class Site:
     """A node that obeys, and remembers what it runs."""

@@ -224,5 +224,5 @@ class World(RuleBasedStateMachine):
         assert all(node.jobs[LOCAL].more for node in getattr(self, "nodes", {}).values())
 
 
-World.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+World.TestCase.settings = settings(stateful_step_count=40)
 TestWorld = World.TestCase

@@ -16,6 +16,8 @@ from fogline.model.nodes import ONLINE
 from tests.coordinator.kit import CODE, FakeControl, Rig, composition
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 SECONDS = 60.0
 """Longer than any test may take: who waits it out fails."""
 

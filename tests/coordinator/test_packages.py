@@ -23,6 +23,8 @@ from fogline.coordinator.repository.store import Alias, Store
 from tests.coordinator.kit import CODE, Rig, composition
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 
 @pytest.fixture
 def packages(tmp_path: Path) -> Iterator[Packages]:

@@ -20,6 +20,8 @@ from fogline.coordinator.replication.sampling import shares_of
 from fogline.coordinator.replication.stability import Situation
 from fogline.model.sample_fractions import read_shares
 
+pytestmark = pytest.mark.site
+
 ON = ReplicaConfig(sampling=True, least_quality=0.6)
 STREAM = FabricStream("s", ("cpu_%",), share=0.5, reducible=True)
 JOB = FabricJob("j", "near", (STREAM,))

@@ -35,6 +35,8 @@ from fogline.model.nodes import SITE, Node
 from tests.coordinator.kit import Rig
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 TOKEN = "a-token-for-these-tests"
 QUICK = ReplicaConfig(seconds=0.2, recent_hours=0)
 SECONDS = 60.0

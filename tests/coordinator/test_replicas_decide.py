@@ -343,6 +343,7 @@ def far(latency: float = 50.0, **more: Any) -> Situation:
     return Situation(NOW, **given | more)
 
 
+@pytest.mark.site
 def test_a_copy_is_made_where_the_query_runs_if_the_way_is_long() -> None:
     (made,) = by_queries(far(), [JOB], CONFIG)
     assert (made.pair, made.metrics, made.job) == (("far", "near"), ("cpu_%",), "j")
@@ -350,11 +351,13 @@ def test_a_copy_is_made_where_the_query_runs_if_the_way_is_long() -> None:
     assert by_queries(far(0.5), [JOB], CONFIG) == ()
 
 
+@pytest.mark.site
 def test_beta_weighs_the_way_against_being_behind() -> None:
     assert by_queries(far(6.0), [JOB], ReplicaConfig(beta=0.01)) == ()
     assert len(by_queries(far(6.0), [JOB], ReplicaConfig(beta=10))) == 1
 
 
+@pytest.mark.site
 def test_a_copy_stays_while_the_job_runs_and_goes_with_it() -> None:
     first = by_queries(far(), [JOB], CONFIG)
     faster = far(2.5, decisions=first)
@@ -366,12 +369,14 @@ def test_a_copy_stays_while_the_job_runs_and_goes_with_it() -> None:
         assert by_queries(far(decisions=first, here=here), [JOB], CONFIG) == first
 
 
+@pytest.mark.site
 def test_it_moves_when_another_place_is_much_better() -> None:
     before = (Decision("far", "middle", QUERY, "j", ("cpu_%",), 5.0),)
     found = by_queries(far(200.0, decisions=before), [JOB], CONFIG)
     assert pairs(found) == {("far", "near")}
 
 
+@pytest.mark.site
 def test_a_share_makes_the_way_shorter() -> None:
     """F = L (β + D) / min q, L = max lat q: read at home at 51 ms, or beside the job at 1 ms."""
     sampled = FabricJob("j", "near", (FabricStream("s", ("cpu_%",), share=0.1),))
@@ -385,6 +390,7 @@ def test_a_share_makes_the_way_shorter() -> None:
     assert told["home_objective"] == pytest.approx(510)
 
 
+@pytest.mark.site
 def test_the_second_step_is_told_to_queries_that_sample() -> None:
     """One source far, one near: with Q = 0.6 the far one may be cut down most."""
     streams = (FabricStream("s", ("cpu_%",), share=0.5), FabricStream("t", ("mem",), share=0.5))
@@ -403,6 +409,7 @@ def test_the_second_step_is_told_to_queries_that_sample() -> None:
     assert "sampled_share" not in by_queries(far(), [JOB], CONFIG)[0].detail
 
 
+@pytest.mark.site
 def test_how_far_a_copy_is_behind_follows_from_the_way() -> None:
     """F at home is 51 · β, at the copy 1 · (β + D)."""
     assert behind(far(), "far", "near", None) == pytest.approx(2.05)
@@ -419,6 +426,7 @@ def test_how_far_a_copy_is_behind_follows_from_the_way() -> None:
     assert pairs(by_queries(old, [JOB], CONFIG)) == {("far", "near")}
 
 
+@pytest.mark.site
 def test_a_copy_that_is_far_behind_does_not_pay() -> None:
     slow = {("near", "far"): 50.0, ("middle", "near"): 40.0, ("near", "middle"): 40.0}
     assert pairs(by_queries(far(links=slow), [JOB], CONFIG)) == {("far", "near")}
@@ -426,6 +434,7 @@ def test_a_copy_that_is_far_behind_does_not_pay() -> None:
     assert by_queries(narrow, [JOB], CONFIG) == ()
 
 
+@pytest.mark.site
 def test_refusals_room_and_names_are_respected() -> None:
     no = (Decision("far", "near", REFUSED),)
     assert pairs(by_queries(far(decisions=no), [JOB], CONFIG)) == {("far", "middle")}
@@ -437,6 +446,7 @@ def test_refusals_room_and_names_are_respected() -> None:
     assert by_queries(far(), [nothing], CONFIG) == ()
 
 
+@pytest.mark.site
 def test_two_streams_of_one_origin_are_one_copy() -> None:
     streams = (FabricStream("s", ("cpu_%",)), FabricStream("t", ("mem",)))
     found = by_queries(far(), [FabricJob("j", "near", streams)], CONFIG)
@@ -447,6 +457,7 @@ def test_two_streams_of_one_origin_are_one_copy() -> None:
     assert next(item for item in found if item.origin == "far").metrics is None
 
 
+@pytest.mark.site
 def test_copies_that_do_not_fit_together_are_never_wanted_together() -> None:
     chance = random.Random(5)
     names = [f"n{n}" for n in range(6)]
@@ -467,6 +478,7 @@ def test_links_that_cannot_be_are_as_if_not_measured(latency: float) -> None:
     assert found == ()
 
 
+@pytest.mark.site
 def test_more_sources_than_can_be_solved() -> None:
     names = [f"n{n}" for n in range(150)]
     reports = {name: report(1000) for name in names}
@@ -477,6 +489,7 @@ def test_more_sources_than_can_be_solved() -> None:
     assert ("n149", "n0") in pairs(found)
 
 
+@pytest.mark.site
 def test_no_time_to_solve_changes_nothing() -> None:
     first = by_queries(far(), [JOB], CONFIG)
     in_no_time = ReplicaConfig(solve_seconds=0)

@@ -52,6 +52,7 @@ def refused(reply: Any, status: int) -> dict[str, Any]:
     return dict(told)
 
 
+@pytest.mark.site
 def test_a_pipeline_over_rest(client: Client) -> None:
     told = client.put("/pipelines/p", content=composition(2), headers=YAML)
     assert told.status_code == 200, told.text
@@ -72,6 +73,7 @@ def test_a_pipeline_over_rest(client: Client) -> None:
     refused(client.get("/jobs/job-0"), 404)
 
 
+@pytest.mark.site
 def test_the_difference_is_shown_by_get_and_post_and_dry_run(client: Client) -> None:
     client.put("/pipelines/p", content=composition(2), headers=YAML)
     other = composition(3).encode()
@@ -89,6 +91,7 @@ def test_the_difference_is_shown_by_get_and_post_and_dry_run(client: Client) -> 
     refused(client.get("/pipelines/none/diff"), 404)
 
 
+@pytest.mark.site
 def test_a_job_alone_over_rest(client: Client) -> None:
     job = {"name": "x", "site": "north", "job_path": "clean.py", "entry": "clean:clean"}
     job |= {"source_topic": "in", "sink_topic": "out"}
@@ -125,6 +128,7 @@ def test_package_names_with_tricks(client: Client, name: str, rig: Rig) -> None:
     assert list(rig.store.aliases()) == ["clean.py"]
 
 
+@pytest.mark.site
 def test_names_in_all_alphabets(client: Client) -> None:
     text = composition(1, prefix="müll-日本-🦊")
     assert client.put("/pipelines/süd-日本", content=text.encode(), headers=YAML).status_code == 200
@@ -153,6 +157,7 @@ def test_broken_texts(client: Client, body: bytes, headers: dict[str, str]) -> N
     assert client.get("/pipelines").json() == []
 
 
+@pytest.mark.site
 def test_bodies_that_are_wrong(client: Client) -> None:
     refused(client.put("/pipelines/p", content=b"\xff\xfe", headers=YAML), 400)
     refused(client.put("/pipelines/p", content=b"x", headers={"Content-Type": "image/png"}), 400)

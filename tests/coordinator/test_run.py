@@ -32,6 +32,8 @@ from fogline.coordinator.wiring import Coordinator
 from tests.coordinator.kit import CODE, FakeControl, Rig, composition
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 TOKEN = "a-token-for-these-tests"
 
 

@@ -32,6 +32,8 @@ from fogline.model.nodes import GATEWAY, GONE, ONLINE, SITE, Node, Observed
 from tests.coordinator.kit import FakeControl, Rig, chain, composition
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 Make = Callable[..., Rig]
 
 

@@ -189,6 +189,7 @@ while True:
 """
 
 
+@pytest.mark.site
 def test_a_killed_coordinator_leaves_a_whole_pipeline(store_url: str) -> None:
     root = Path(__file__).resolve().parents[2]
     environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}

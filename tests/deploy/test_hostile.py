@@ -123,7 +123,7 @@ def trees(names: st.SearchStrategy[str]) -> st.SearchStrategy[object]:
 compositions = st.fixed_dictionaries(
     {"jobs": st.lists(st.dictionaries(keys, trees(keys), max_size=8), max_size=3)}
 )
-many = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(suppress_health_check=list(HealthCheck))
 
 
 @many

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.common.errors import DataError
@@ -45,7 +45,6 @@ def told(values: list[Value]) -> list[dict[str, Any]]:
 
 
 @given(st.lists(VALUE, max_size=8))
-@settings(max_examples=150, deadline=None)
 def test_values_survive_json(values: list[Value]) -> None:
     body = json.dumps({"values": told(values)}).encode()
     assert same_values(to_values(from_json_body(body, now=0)), values)
@@ -100,7 +99,6 @@ def test_rows_of_any_type_are_json_or_refused(column: Any) -> None:
 
 
 @given(st.lists(VALUE, max_size=8))
-@settings(max_examples=100, deadline=None)
 def test_values_survive_arrow(values: list[Value]) -> None:
     table, extra = from_arrow(to_arrow(from_values(values), {"next": "é"}))
     assert extra == {"next": "é"}

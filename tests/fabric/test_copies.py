@@ -311,6 +311,7 @@ def kill_at(child: subprocess.Popen[bytes], rows: int) -> int:
         child.stdout.close()
 
 
+@pytest.mark.site
 def test_a_holder_that_is_killed_again_and_again(tmp_path: Path) -> None:
     with running(tmp_path, "north") as (north,):
         north.put(some_values(6_000))
@@ -384,6 +385,7 @@ def let_store(child: subprocess.Popen[bytes], values: int) -> None:
             return
 
 
+@pytest.mark.site
 def test_an_origin_that_is_killed_during_intake(tmp_path: Path) -> None:
     """Values that its log brings again get the same numbers, or others, but come once."""
     folder, port, first = tmp_path / "north", 0, 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.fabric.errors import NodeAway, NodeRefused
@@ -131,7 +131,6 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["id", "copies", "restored", "last", "metadata"]), JSON))
-@settings(deadline=None)
 def test_any_state_is_read_or_refused(data: dict[str, Any]) -> None:
     with contextlib.suppress(BadValue):
         assert read_state(data).id == ID

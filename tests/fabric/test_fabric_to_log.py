@@ -512,6 +512,7 @@ def feed_endlessly(folder: Path) -> None:
     sys.stdin.read()
 
 
+@pytest.mark.site
 def test_killed_again_and_again_it_loses_and_doubles_nothing(world: World) -> None:
     code = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
     code += "from pathlib import Path\nfrom tests.fabric.test_fabric_to_log import feed_endlessly\n"

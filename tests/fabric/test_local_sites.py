@@ -60,6 +60,7 @@ def test_of_several_sites_one_must_be_named() -> None:
         find_site("west")
 
 
+@pytest.mark.site
 def test_what_a_dead_process_left_is_removed() -> None:
     note = leave_note(site("north", ended_process()))
     assert local_sites() == []

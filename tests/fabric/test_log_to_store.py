@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.fabric.contract import FeedStatus, StoreFeed
@@ -70,7 +70,6 @@ ODD = st.dictionaries(st.sampled_from(["t", "s", "x", "y", "c", "new", "b"]), SC
 
 
 @given(st.lists(USUAL, min_size=16, max_size=40), st.lists(ODD, max_size=1))
-@settings(max_examples=120, deadline=None)
 def test_all_fields_by_columns_and_by_records_agree(
     usual: list[dict[str, object]], odd: list[object]
 ) -> None:

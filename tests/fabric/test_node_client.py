@@ -318,6 +318,7 @@ def test_names_in_parts_that_fit() -> None:
     assert portions(("x" * 9_000, "y")) == [("x" * 9_000,), ("y",)]
 
 
+@pytest.mark.site
 def test_a_real_node(tmp_path: Path) -> None:
     with running(tmp_path, "north") as (north,):
         north.put(some_values(50))

@@ -30,7 +30,10 @@ from fogline.storage.limits import StoreLimits
 from fogline.storage.store import SiteStore
 from tests.live_folders import below
 from tests.storage.kit import START
+from tests.tiers import seeds
 from tests.waiting import wait_for
+
+pytestmark = pytest.mark.site
 
 SMALL = {"flush_rows": 40, "flush_us": 100_000, "file_rows": 5_000, "merge_files": 3}
 SECRET = "what these sites share"
@@ -220,7 +223,7 @@ def at_some_moment(chance: random.Random, data: Path) -> None:
     time.sleep(chance.choice([0, 0, 0.002, 0.01]))
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(1, 10))
 def test_killed_at_any_moment_nothing_is_lost_or_doubled(
     make: Callable[..., Process], tmp_path: Path, seed: int
 ) -> None:

@@ -71,6 +71,7 @@ def test_options_that_belong_to_no_command(fogline: Ask) -> None:
     assert told.code == 2
 
 
+@pytest.mark.site
 def test_sql_here_everywhere_and_at_each(ask: Ask) -> None:
     text = "SELECT count(*) AS n FROM history WHERE metric = 'speed'"
     assert json.loads(ask("sql", text, "--json").out) == {"n": 5}

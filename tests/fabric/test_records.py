@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.fabric.query import records
@@ -87,7 +87,6 @@ VALUES = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(VALUES, max_size=8), NAMES)
 def test_every_value_comes_back(values: list[Value], node: str) -> None:
     found = read(payloads(table(*values, node=node)))

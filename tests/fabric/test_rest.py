@@ -167,6 +167,7 @@ def test_values_put_in_are_on_disk(node: Served, client: httpx.Client) -> None:
     assert client.post("/v1/values", json={"values": []}).json() == {"stored": 0}
 
 
+@pytest.mark.site
 def test_sql(node: Served, client: httpx.Client) -> None:
     fill(node, 10)
     reply = client.post("/v1/sql", json={"sql": "SELECT count(*) AS n FROM history"})
@@ -506,6 +507,7 @@ def test_a_node_that_waits_for_others_still_answers_for_itself(
     assert replies == [200] * (AT_ONCE + 4)
 
 
+@pytest.mark.site
 def test_sql_without_end_is_in_nobody_elses_way(tmp_path: Path) -> None:
     limits = StoreLimits(query=QueryLimits(seconds=2.0))
     with served(tmp_path / "store", limits) as node, node.client() as client:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from fogline.fabric.membership.peers import CopyInfo, Seen, Told
 from fogline.fabric.query.query_types import ANSWERED, AWAY, Names, Range
 from fogline.fabric.replicas.restore import to_take
@@ -115,6 +117,7 @@ def test_values_of_a_damaged_file_come_back_from_the_copy(tmp_path: Path) -> Non
         until(lambda: copied(south, "north") == [*range(1_300), *range(6_000, 6_005)])
 
 
+@pytest.mark.site
 def test_an_answer_says_what_is_lost(tmp_path: Path) -> None:
     with running(tmp_path, "north", "south") as (north, south):
         north.put(some_values(300))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.fabric.errors import NodeAway, NodeRefused
@@ -80,7 +80,6 @@ def page_of(rows: Rows, after: Place | None, limit: int, descending: bool) -> pa
 
 
 @given(NODES, st.integers(1, 9), st.booleans())
-@settings(max_examples=200, deadline=None)
 def test_pages_against_a_sorted_list(nodes: dict[str, Rows], limit: int, descending: bool) -> None:
     everything = [(time, node, seq) for node, rows in nodes.items() for time, seq in rows]
     places: dict[str, Place] = {}
@@ -97,7 +96,6 @@ def test_pages_against_a_sorted_list(nodes: dict[str, Rows], limit: int, descend
 
 
 @given(NODES, st.integers(1, 9), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
 def test_values_come_once_when_nodes_come_and_go(
     nodes: dict[str, Rows], limit: int, chance: object
 ) -> None:
@@ -376,6 +374,7 @@ def content(whole: Whole) -> tuple[object, ...]:
     return whole.table.to_pylist(), [answer.as_json() for answer in whole.nodes]
 
 
+@pytest.mark.site
 def test_whoever_is_asked_answers_the_same(tmp_path: Path) -> None:
     with running(tmp_path, "north", "south", "west") as nodes:
         known = divided(nodes, 1_200)
@@ -446,6 +445,7 @@ def test_a_stopped_node_is_away_and_the_rest_answers(tmp_path: Path) -> None:
         assert told["south"]["why"]
 
 
+@pytest.mark.site
 def test_sql_of_all_nodes_says_whose_rows_they_are(tmp_path: Path) -> None:
     with running(tmp_path, "north", "south") as (north, south):
         north.put(some_values(3))
@@ -456,6 +456,7 @@ def test_sql_of_all_nodes_says_whose_rows_they_are(tmp_path: Path) -> None:
                 south.fabric.sql(wrong)
 
 
+@pytest.mark.site
 def test_sql_over_all_nodes_together(tmp_path: Path) -> None:
     """One statement over what is stored anywhere, whoever is asked; who is away is named."""
     with running(tmp_path, *SITES) as nodes:
@@ -485,6 +486,7 @@ def test_sql_over_all_nodes_together(tmp_path: Path) -> None:
         assert states == {"north": "answered", "south": "answered", "west": "away"}
 
 
+@pytest.mark.site
 def test_sql_together_brings_no_more_than_a_query_may_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,7 @@ QUESTIONS = [
 ]
 
 
+@pytest.mark.site
 @pytest.mark.parametrize(("path", "body"), QUESTIONS)
 def test_every_question(node: Signed, path: str, body: Any) -> None:
     for who in HOLDERS:
@@ -102,6 +103,7 @@ def test_every_question(node: Signed, path: str, body: Any) -> None:
         assert seen(node, who, path, body) == {"o1", "o2"}, who
 
 
+@pytest.mark.site
 @pytest.mark.parametrize("scope", ["node", "all"])
 def test_metadata_in_sql(node: Signed, scope: str) -> None:
     path, body = f"/v1/sql?scope={scope}", {"sql": "SELECT metric FROM metadata"}
@@ -259,6 +261,7 @@ def tokens_of(node: RunningNode) -> tuple[str, str]:
 ALL, OPEN = [float(i) for i in range(30)], [float(i) for i in range(30) if i % 3]
 
 
+@pytest.mark.site
 def test_a_node_that_was_never_told_what_is_signed_elsewhere(tmp_path: Path) -> None:
     """Each node leaves out its own: it does not matter whether metadata has arrived."""
     with running(tmp_path, "north", "south", options=slower(exchange_seconds=3.0)) as nodes:
@@ -285,6 +288,7 @@ def test_a_copy_knows_what_is_signed_before_it_has_it(tmp_path: Path) -> None:
         assert numbers(south, reader, **copy) == OPEN
 
 
+@pytest.mark.site
 def test_a_copy_answers_for_a_node_that_is_away(tmp_path: Path) -> None:
     with running(tmp_path, "north", "south", "west") as (north, south, west):
         north.store.metadata.sign({"mean": {"city": "plant-7"}})

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.common.errors import ConflictError
@@ -63,7 +63,6 @@ def _place(row: Row) -> tuple[int, bytes]:
 
 
 @given(NODES, st.integers(1, 6), st.booleans())
-@settings(max_examples=150, deadline=None)
 def test_pages_against_a_plain_dict(
     nodes: dict[str, dict[tuple[int, str], int]], limit: int, descending: bool
 ) -> None:

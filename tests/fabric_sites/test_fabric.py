@@ -30,6 +30,8 @@ from tests.fabric_sites.kit import (
     store_client,
 )
 
+pytestmark = pytest.mark.site
+
 _numbers = itertools.count(0, 1_000_000)
 
 

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from fogline.demo.world import World
 from tests.fabric_sites.conftest import SITES
 from tests.fabric_sites.kit import Publisher, ask, eventually, kill_store, pages, store_client
+
+pytestmark = pytest.mark.site
 
 ENTITY = "killed"
 """Nobody else's values are about it."""

@@ -11,6 +11,8 @@ from fogline.demo.world import SiteSpec, World
 from tests.fabric_sites.conftest import STORED
 from tests.fabric_sites.kit import ask, counts, eventually, held, publish, states
 
+pytestmark = pytest.mark.site
+
 SITES = ("calm", "shaky")
 QUERY = """
 all = STREAM FROM storageFabric(metricID="n");

@@ -24,6 +24,8 @@ from tests.fabric_sites.conftest import SITES
 from tests.fabric_sites.kit import ask, eventually, states
 from tests.fabric_sites.test_fabric import run_fogline
 
+pytestmark = pytest.mark.site
+
 ALL = dict.fromkeys(SITES, "answered")
 
 

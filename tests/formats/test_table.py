@@ -23,6 +23,8 @@ from tests.formats.readers import (
 )
 from tests.formats.table import TABLE, Case, Text
 
+pytestmark = pytest.mark.spark
+
 FORMATS = list(TABLE)
 CASES = [case for cases in TABLE.values() for case in cases]
 

@@ -38,6 +38,8 @@ from tests.conftest import Fogline
 from tests.damage import DAMAGES
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 JOB = Assignment("job-12", "", Query("s = STREAM FROM memory(name='s');"))
 
 

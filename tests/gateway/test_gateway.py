@@ -268,6 +268,7 @@ def test_a_full_buffer_stops_intake(make: Make, devices: tuple[str, Broker], sit
     wait_for(lambda: gateway.state == "running")
 
 
+@pytest.mark.site
 def test_a_full_buffer_stops_the_own_broker(make: Make, site: Site) -> None:
     gateway = make(broker=GatewayBroker(), buffer=Buffer(megabytes=0.01))
     install(gateway, [told(site)])
@@ -286,6 +287,7 @@ def test_a_full_buffer_stops_the_own_broker(make: Make, site: Site) -> None:
     device.close()
 
 
+@pytest.mark.site
 @pytest.mark.parametrize("encrypted", [False, True])
 def test_devices_of_the_network_reach_the_own_broker(
     make: Make, site: Site, tmp_path: Path, encrypted: bool

@@ -6,7 +6,7 @@ import itertools
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.broker import Message, open_broker
@@ -48,7 +48,6 @@ wishes = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(wishes)
 def test_the_broker_has_what_somebody_wants(script: list[tuple[int, frozenset[str], bool]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.common.state_files import read_state
@@ -151,7 +151,6 @@ def fail(bench: Bench) -> None:
             bench.crash()
 
 
-@settings(max_examples=40, deadline=None)
 @given(actions)
 def test_every_output_once_whatever_happens(script: list[tuple[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 from fogline.gateway.operators.hashing import unit, xxh64
 from tests.gateway.helpers import BASE, run
 
+pytestmark = pytest.mark.spark
+
 PANE = 1000
 FIELDS = [
     {"name": "c0", "type": "string", "from": "room"},

@@ -26,6 +26,8 @@ from fogline.model.nodes import GONE, ONLINE
 from tests.gateway.helpers import BASE
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 MOST_BYTES = 60e6
 
 
@@ -195,10 +197,11 @@ TYPED = json.dumps([{"name": "k", "type": "string"}, {"name": "x", "type": "doub
 @pytest.mark.parametrize(
     ("step", "given"),
     [
-        ({"op": "aggregate", "window": 600, "by": ["k"], "fields": ["x", "y"],
-          "functions": ["avg", "max"]}, {}),
-        ({"op": "throttle", "seconds": 600, "by": ["k"]}, {}),
-        ({"op": "deadband", "field": "x", "by": ["k"], "band": 1}, {}),
+        pytest.param({"op": "aggregate", "window": 600, "by": ["k"], "fields": ["x", "y"],
+                      "functions": ["avg", "max"]}, {}, marks=pytest.mark.long),
+        pytest.param({"op": "throttle", "seconds": 600, "by": ["k"]}, {}, marks=pytest.mark.long),
+        pytest.param({"op": "deadband", "field": "x", "by": ["k"], "band": 1}, {},
+                     marks=pytest.mark.long),
         (PANES, {"fields": TYPED}),
     ],
     ids=["aggregate", "throttle", "deadband", "panes"],

@@ -22,7 +22,7 @@ KEYWORDS = (
 SIGNS = "( ) [ ] , ; = == > + - * / % : \" ' # // /* */ \\ “ ≥ !"
 WORDS = [*KEYWORDS.split(), *SIGNS.split(), "\x00", "\ud800", "\n"]
 
-relaxed = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+relaxed = settings(suppress_health_check=list(HealthCheck))
 
 
 def survives(text: str) -> None:

@@ -45,7 +45,7 @@ def test_statement(tree: Statement) -> None:
     assert parse(print_query(file)) == file
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(files)
 def test_any_tree(file: QueryFile) -> None:
     assert parse(print_query(file)) == file

@@ -22,6 +22,7 @@ from fogline.links.inlet import Inlet
 from fogline.links.sender import Outlet, batched, renamed
 from fogline.log import LogFull, SiteLog, claim_reader, get_position, set_position
 from tests.links.kit import contents, eventually, numbers, site, write
+from tests.tiers import seeds
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def drain(outlet: Outlet) -> None:
     outlet.finish()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(1, 20))
 def test_both_sides_die_at_random(
     address: str, near: SiteLog, far: SiteLog, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,6 +206,7 @@ def test_a_broker_that_refuses_is_asked_again(
     assert numbers(far, "t") == list(range(500))
 
 
+@pytest.mark.site
 def test_a_message_that_is_forbidden_holds_nothing_up(
     tmp_path: Path, near: SiteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,8 @@ from fogline.links.sender import Outlet, batched
 from fogline.log import LogWriter, SiteLog, get_position
 from tests.links.kit import Process, contents, eventually, numbers, site, write
 
+pytestmark = pytest.mark.site
+
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Mosquitto]:

@@ -273,6 +273,7 @@ def ingest(tmp_path: Path, broker: Mosquitto) -> Iterator[Process]:
     process.close()
 
 
+@pytest.mark.site
 def test_kill_9_of_publish_and_broker(
     tmp_path: Path, near: SiteLog, broker: Mosquitto, ingest: Process
 ) -> None:
@@ -308,6 +309,7 @@ def test_kill_9_of_publish_and_broker(
     assert get_position(near.folder("out"), "route j 0") == near.reader("out").committed()
 
 
+@pytest.mark.site
 def test_the_process_takes_changes(near: SiteLog, broker: Mosquitto) -> None:
     with near.writer("out") as writer:
         write(writer, range(50))

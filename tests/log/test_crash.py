@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.log import LogError, LogReader
@@ -43,7 +43,6 @@ def test_the_last_commit_harmed_at_every_byte(
         assert read(broken, ends[0]) == records(3, start=3)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_any_tail_behind_the_commit(data: st.DataObject) -> None:
     segment_bytes = data.draw(st.integers(100, 2000))

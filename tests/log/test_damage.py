@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.common.state_files import find_damaged
@@ -164,7 +164,6 @@ def test_a_hostile_length_takes_no_memory(folder: Path, length: int) -> None:
     assert peak < 1 << 20
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=300), st.booleans(), st.integers(0, 400))
 def test_any_bytes_are_read_or_are_damage(content: bytes, whole: bool, position: int) -> None:
     with TemporaryDirectory() as name:
@@ -182,7 +181,6 @@ def test_any_bytes_are_read_or_are_damage(content: bytes, whole: bool, position:
             assert LogReader(folder).committed() == end
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_a_harmed_log_gives_only_what_was_written(data: st.DataObject) -> None:
     with TemporaryDirectory() as name:

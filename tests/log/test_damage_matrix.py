@@ -7,10 +7,14 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from fogline.log import Limits, LogReader, enforce, set_position
 from fogline.log.files.damage import LOST, load_all
 from fogline.log.files.idleness import write_heard
 from tests.log.kit import copy, flip, follow, records, segments, write, writer
+
+pytestmark = pytest.mark.site
 
 Tool = Callable[..., subprocess.CompletedProcess[bytes]]
 Harm = Callable[[Path], None]

@@ -43,6 +43,7 @@ log.close()
 """
 
 
+@pytest.mark.site
 def test_a_real_limit_on_the_size_of_files(folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", CHILD, str(folder)],

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from fogline.common.state_files import read_state
 from fogline.log.files.idleness import Silence
 from fogline.log.files.lock import is_written
@@ -56,6 +58,7 @@ def test_a_folder_that_is_gone_stops_nobody(tmp_path: Path) -> None:
     silence.note(0, listening=True)
 
 
+@pytest.mark.site
 def test_whether_another_process_writes_a_log(tmp_path: Path) -> None:
     folder = tmp_path / "log"
     assert not is_written(folder)

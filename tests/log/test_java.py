@@ -29,6 +29,8 @@ from tests.log.kit import (
 )
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.site
+
 Tool = Callable[..., subprocess.CompletedProcess[bytes]]
 
 

@@ -14,6 +14,8 @@ import pytest
 from fogline.log import LogBusy, LogReader
 from tests.log.kit import follow, writer
 
+pytestmark = pytest.mark.site
+
 CHILD = """
 import os, sys
 from pathlib import Path

@@ -47,6 +47,7 @@ def quiet(bell: Bell) -> None:
         pass
 
 
+@pytest.mark.site
 @needs_inotify
 def test_rings_for_what_another_process_writes(bell: Bell, tmp_path: Path) -> None:
     site = SiteLog(tmp_path / "log", min_free_bytes=0)

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.log import (
@@ -27,7 +27,6 @@ topics = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=
 record_lists = st.lists(st.tuples(topics, st.binary(max_size=60)), min_size=1, max_size=8)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(record_lists, max_size=6), st.integers(1, 400), st.integers(1, 300))
 def test_everything_comes_back(
     commits: list[list[Record]], segment_bytes: int, max_bytes: int

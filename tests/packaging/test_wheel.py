@@ -21,6 +21,8 @@ from fogline.common.process.free_ports import free_port
 from tests.agent.kit import kill_with_children
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILT_FROM = ("pyproject.toml", "LICENSE", "README.md", "src", "connector", "native", "scripts")
 QUERY = """

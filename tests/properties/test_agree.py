@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from random import Random
 
@@ -21,12 +20,12 @@ from tests.properties.agree import (
     program_of,
     write_records,
 )
+from tests.tiers import seeds
 
-SEEDS = range(int(os.environ.get("FOGLINE_PROPERTY_SEEDS", "10")))
-"""More seeds: FOGLINE_PROPERTY_SEEDS=500 make test."""
+pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", seeds(4, 200))
 def test_batch_stream_and_reference_agree(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     case = generate.case(seed)
     expected = indexed(evaluate(parse(case.text), case.records))

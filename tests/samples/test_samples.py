@@ -31,7 +31,10 @@ SAMPLES = ROOT.parent / "shared" / "data"
 FILES = {"city": "SYS", "taxi": "TAXI", "fit": "FIT"}
 MINUTE = 60_000
 
-pytestmark = pytest.mark.skipif(not SAMPLES.is_dir(), reason="the sample streams are not here")
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(not SAMPLES.is_dir(), reason="the sample streams are not here"),
+]
 
 Rows = list[dict[str, Any]]
 

@@ -36,6 +36,7 @@ def test_writes_a_file(name: str, tmp_path: Path) -> None:
     assert len(path.read_bytes().splitlines()) == 200
 
 
+@pytest.mark.site
 def test_quiet_says_nothing_even_on_a_terminal(tmp_path: Path) -> None:
     """`fogline demo` starts it beside its own table."""
     ours, terminal = os.openpty()

@@ -116,6 +116,7 @@ def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
         write_file(tmp_path / "none" / "x", Run("city", 1, 1), Wire("json"))
 
 
+@pytest.mark.site
 def test_a_reader_that_leaves_early_is_no_error() -> None:
     code = "from fogline.simulate import *\nwrite_file('-', Run('city', 50000, 4), Wire('json'))"
     writer = subprocess.Popen(

@@ -21,6 +21,8 @@ from fogline.simulate.mqtt import BrokerUrl
 from tests.simulate.broker import Mosquitto
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.site
+
 
 class Listener:
     """Subscribes to one topic and keeps what arrives."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.common.errors import UsageError
@@ -45,7 +45,6 @@ def test_every_pattern_has_the_count_and_stays_in_the_run(name: str, pattern: st
     seconds=st.floats(0.5, 300),
     pattern=st.sampled_from(sorted(PATTERNS)),
 )
-@settings(max_examples=40, deadline=None)
 def test_counts_hold_for_any_rate(rate: float, seconds: float, pattern: str) -> None:
     run = Run("traffic", min(rate, 20_000 / seconds), seconds, pattern)
     times = [e.time_ms for e in events(run.name, run.rate, run.seconds, pattern)]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from fogline.demo.world import World
 from tests.sites.kit import PASS, Device, deployed, log_of, numbers, runs, upload
+
+pytestmark = pytest.mark.site
 
 JOB = """
 - job_name: {name}

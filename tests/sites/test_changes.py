@@ -13,6 +13,8 @@ from paho.mqtt.enums import CallbackAPIVersion
 from fogline.demo.world import World
 from tests.sites.kit import Device, deployed, log_of, observed, runs
 
+pytestmark = pytest.mark.site
+
 START = 1_700_000_000_000
 EVERY_MS = 20
 IN_A_WINDOW = 5000 // EVERY_MS

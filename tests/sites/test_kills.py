@@ -19,6 +19,8 @@ from tests.fabric_sites.kit import ask
 from tests.sites.kit import PASS, Device, log_of, numbers, observed, upload
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 Jobs = tuple[tuple[str, str, str, str, str], ...]
 CHAIN: Jobs = (
     ("K1", "a", "K-in", "c", "K-c"),

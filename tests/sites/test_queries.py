@@ -21,6 +21,8 @@ from tests.broker.subscriber import Subscriber
 from tests.sites.kit import deployed
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.site
+
 QUERY = """
 s = STREAM FROM mqtt(topic="rooms", format="json", time="at", lateness="3 s"{nodes});
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.common.state_files import copy_of
@@ -195,7 +195,6 @@ STREAMS = st.lists(st.lists(st.integers(0, 60), max_size=25), max_size=6)
 
 
 @given(STREAMS, st.lists(st.sampled_from(["flush", "maintain", "open"]), max_size=8), st.integers())
-@settings(max_examples=60, deadline=None)
 def test_numbers_are_kept_and_each_is_taken_once(
     streams: list[list[int]], steps: list[str], seed: int
 ) -> None:
@@ -327,6 +326,7 @@ def test_sizes(tmp_path: Path) -> None:
         assert abs(sum(sizes.values()) - store.state().disk_bytes) <= 2
 
 
+@pytest.mark.site
 def test_a_copy_has_the_metadata_of_its_site(tmp_path: Path) -> None:
     from fogline.storage.catalog.metadata import Description
 

@@ -21,6 +21,8 @@ from fogline.storage.ingest.mapping import Readings
 from fogline.storage.store import SiteStore
 from tests.storage.kit import SMALL, numbers, write_log
 
+pytestmark = pytest.mark.site
+
 SOURCE = Readings(fields=("x",), entity="sensor", time="time")
 
 CHILD = """

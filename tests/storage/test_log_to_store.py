@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.common.errors import UsageError
@@ -138,7 +138,6 @@ ODD = st.dictionaries(st.sampled_from(["t", "s", "x", "y", "c", "z"]), SCALARS)
 
 
 @given(st.lists(USUAL, min_size=16, max_size=40), st.lists(ODD, max_size=1))
-@settings(max_examples=200, deadline=None)
 def test_columns_and_records_agree(usual: list[dict[str, object]], odd: list[object]) -> None:
     messages = [message(body) for body in [*usual, *odd]]
     one, many = decode(PLAIN, messages), decode_batch(PLAIN, messages)

@@ -226,6 +226,7 @@ def run_beside(work: Callable[[], None], check: Callable[[], None]) -> None:
     assert not problems, problems
 
 
+@pytest.mark.site
 def test_readers_see_every_value_once_while_files_change(tmp_path: Path) -> None:
     with SiteStore(tmp_path, limits=SMALL) as store:
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import cbor2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.common.errors import UsageError
@@ -330,7 +330,6 @@ def test_damaged_messages_never_raise(source: Readings) -> None:
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=500, deadline=None)
 def test_no_bytes_make_it_raise(payload: bytes) -> None:
     for source in (CSV, XML, CBOR, Readings(format="cbor", fields=("x", "1"))):
         read(source, payload, payload)
@@ -364,7 +363,6 @@ def assert_same_as_json(source: Readings, records: Any, payload: bytes) -> None:
 
 
 @given(LINE)
-@settings(max_examples=300, deadline=None)
 def test_a_csv_line_is_what_it_is_in_json(record: dict[str, Any]) -> None:
     ordered = {name: record[name] for name in CSV.header}
     line = ",".join(csv_text(value) for value in ordered.values())
@@ -386,7 +384,6 @@ RECORDS = st.dictionaries(NAMES, ITEMS, max_size=5)
 
 
 @given(st.one_of(RECORDS, st.lists(RECORDS, max_size=4)))
-@settings(max_examples=150, deadline=None)
 def test_a_cbor_item_is_what_it_is_in_json(records: Any) -> None:
     payload = cbor2.dumps(records)
     for source in (CBOR, Readings(format="cbor"), Readings(format="cbor", fields=("x", "y"))):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.storage.limits import StoreLimits
@@ -92,7 +92,6 @@ def wanted(known: list[Value], question: Question, descending: bool = False) -> 
 
 
 @given(STEPS, QUESTIONS, st.integers(1, 7), st.booleans())
-@settings(max_examples=60, deadline=None)
 def test_ranges_by_pages(
     steps: list[str | list[Value]], question: Question, limit: int, descending: bool
 ) -> None:
@@ -104,7 +103,6 @@ def test_ranges_by_pages(
 
 
 @given(STEPS, QUESTIONS, st.sampled_from([1, 7, 1_000_000, 1 << 59]))
-@settings(max_examples=60, deadline=None)
 def test_aggregates(steps: list[str | list[Value]], question: Question, bucket: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store, known = filled(folder, steps)
@@ -143,7 +141,6 @@ def nan_is_greatest(value: float) -> tuple[bool, float]:
 
 
 @given(STEPS, QUESTIONS, st.booleans())
-@settings(max_examples=60, deadline=None)
 def test_latest_also_after_opening_again(
     steps: list[str | list[Value]], question: Question, again: bool
 ) -> None:

@@ -160,6 +160,7 @@ def test_changes_without_a_metric_go_on_behind_it(store: SiteStore) -> None:
     assert found == ODD[:10], "what is on disk"
 
 
+@pytest.mark.site
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
@@ -183,6 +184,7 @@ def test_sql_without_a_metric(store: SiteStore, text: str, answer: object) -> No
     assert found[0].to_pylist() == [answer]
 
 
+@pytest.mark.site
 @pytest.mark.parametrize(
     "text",
     [
@@ -203,6 +205,7 @@ def test_sql_does_not_get_at_the_files_behind(store: SiteStore, text: str) -> No
     assert ".parquet" not in str(store.sql(views, without={"s"})[0][0])
 
 
+@pytest.mark.site
 def test_many_values_are_scanned_within_the_limits(tmp_path: Path) -> None:
     with SiteStore(tmp_path, "north") as store:
         for part in range(4):

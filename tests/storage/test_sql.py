@@ -15,6 +15,8 @@ from fogline.storage.store import SiteStore
 from fogline.storage.values import Value
 from tests.storage.kit import START, ingest
 
+pytestmark = pytest.mark.site
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteStore]:

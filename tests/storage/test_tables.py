@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.storage.catalog.database import Database
@@ -46,7 +46,6 @@ def test_thirteen_fields_and_a_map() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abc"), st.booleans()), max_size=20),
        st.randoms(use_true_random=False))  # fmt: skip
-@settings(max_examples=40, deadline=None)
 def test_sites_agree_whatever_the_order(
     edits: list[tuple[int, str, bool]], chance: random.Random
 ) -> None:

@@ -574,6 +574,7 @@ def test_the_abnormal_temperature_query() -> None:
     assert (found[0]["count"], found[0]["window"]["start"]) == (6, 3000)
 
 
+@pytest.mark.site
 def test_top_devices_of_a_city() -> None:
     text = """
     s: stream from memory(name="s");
