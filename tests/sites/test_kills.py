@@ -75,19 +75,28 @@ def _listening(port: int) -> bool:
     return any(c.laddr.port == port and c.status == "LISTEN" for c in psutil.net_connections())
 
 
-@pytest.mark.parametrize("kill", [kill_coordinator, kill_control_broker, kill_agent])
-def test_it_becomes_as_wanted(world: World, kill: Callable[[World], None]) -> None:
+KILLS = (kill_coordinator, kill_control_broker, kill_agent)
+
+
+@pytest.mark.parametrize(
+    "kills",
+    [KILLS, *(pytest.param((kill,) * 3, marks=pytest.mark.long) for kill in KILLS)],
+    ids=["each", "coordinator", "control broker", "agent"],
+)
+def test_it_becomes_as_wanted(world: World, kills: tuple[Callable[[World], None], ...]) -> None:
+    """The first is done after deploying, the second after changing, the third after deleting."""
+    after_deploy, after_change, after_delete = kills
     since = time.time_ns() // 1000
     upload(world, "k.py", PASS)
     world.client.put_pipeline("kills", composed(world, CHAIN), "yaml")
-    kill(world)
+    after_deploy(world)
     world.wait_running("kills")
     device = Device(world, "a", "K-in")
     device.start()
     world.wait(lambda: len(log_of(world, "d", "out/K3")) > 200, 120, "records at the end")
     told = world.client.put_pipeline("kills", composed(world, LONGER), "yaml")
     assert told["diff"]["counts"] == {"added": 1, "redirected": 1, "unchanged": 2}
-    kill(world)
+    after_change(world)
     world.wait_running("kills")
     at = len(log_of(world, "c", "out/K2b"))
     world.wait(lambda: len(log_of(world, "c", "out/K2b")) > at + 100, 120, "records through K2b")
@@ -99,7 +108,7 @@ def test_it_becomes_as_wanted(world: World, kill: Callable[[World], None]) -> No
         count = partial(stored, world, metric, entity, since)
         wait_for(lambda: count() == there, 30, lambda: f"{there} of {metric}, but {count()}")  # noqa: B023
     _delete(world)
-    kill(world)
+    after_delete(world)
     ours = {"K1", "K2", "K2b", "K3"}
     world.wait(lambda: world.is_up() and not ours & observed(world), 180, "an end of all jobs")
 
