@@ -42,7 +42,7 @@ them.
   sink that keeps nothing. Starting the session is not timed. For Flink it is Flink's own measure of
   the job, which excludes its planning and the start of its cluster.
 - **Order**: every engine runs in a process of its own and is warm: five passes over a small part
-  of the events, then 25 s of passes over all of them (at least one), because Java goes on compiling
+  of the events, then 25 s of passes over all of them (at least one), because Java keeps compiling
   what it runs. Then all take turns, so that noise hits all alike, and each begins when the others
   have cleaned up after their passes; the median of {repeats} passes counts. Where a pass takes more
   than half a minute, one counts. What a table compares was measured together; one table and another

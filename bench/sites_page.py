@@ -214,18 +214,18 @@ def _gateways(found: Mapping[str, Any]) -> str:
     return f"""\
 ## Gateways
 
-One operator job on each of so many gateways, its publishing rate changed, and the job removed
+One operator job on each of n gateways, its publishing rate changed, and the job removed
 again, {_times(found["runs"])} after one round to warm up. The job is one operation of a deployment
 plan that is placed on these gateways. All {most} of them are there from the beginning, and every
 round goes through all numbers: a machine that is slow for a while is slow for each of them. One
 coordinator, one broker; after every installation readings of a device are sent through one of the
 gateways. `GET /progress?settle=10` answers when the desired state is reached.
 
-Gateways are machines of their own; here they share two processes, and two cores with the
-coordinator. *Here* a message takes no time: it is the time in which these two cores compute what
-all of them have to. *Away* there is a network between gateways and coordinator that takes
-{found["round_trip_ms"]:g} ms there and back, as between SpecK's clusters. Nobody computes then,
-so asking one gateway after the other would take it once for each.
+Real gateways are separate machines; here they share two processes, and two cores with the
+coordinator. *Here* means without network latency: the time in which two cores do the work of all.
+*Away* means with a simulated network between gateways and coordinator, which takes
+{found["round_trip_ms"]:g} ms for a round trip, as between SpecK's clusters. Asking one gateway after
+the other would cost this once for each.
 
 {table(("goal", "measured", ""), goals, "---")}
 

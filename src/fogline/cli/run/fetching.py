@@ -107,7 +107,7 @@ class Fetcher:
         """Of the states of a node in several responses the worst counts."""
         for node in nodes if isinstance(nodes, list) else ():
             if not isinstance(node, dict) or not isinstance(node.get("node"), str):
-                raise NodeAway(f"{self._store.url} tells of nodes what cannot be understood")
+                raise NodeAway(f"{self._store.url} returned an invalid list of nodes")
             known = self._nodes.get(node["node"])
             if known is None or _rank(node) >= _rank(known):
                 self._nodes[node["node"]] = node

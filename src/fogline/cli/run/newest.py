@@ -61,9 +61,8 @@ class NewestResults:
             known.count += 1
 
     def rows(self, most: int) -> list[Row]:
-        """At most so many lines, every insight with its fair part of them. Where an insight has
-        more keys than are shown, its last line counts the rest; without a result it has a line
-        that says so."""
+        """At most `most` lines, divided fairly among insights. If an insight has more keys than are
+        shown, its last line counts the rest; one without results has a line that says so."""
         found: list[Row] = []
         for name, share in self._shares(most).items():
             keys = self._insights[name]

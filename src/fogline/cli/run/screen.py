@@ -60,7 +60,7 @@ class Screen:
             self.reader_gone = True
 
     def tick(self, account: Account) -> None:
-        """Called about ten times a second while the run goes on."""
+        """Called about ten times a second during the run."""
 
     def finish(
         self,
