@@ -224,8 +224,8 @@ gateways. `GET /progress?settle=10` answers when the desired state is reached.
 Real gateways are separate machines; here they share two processes, and two cores with the
 coordinator. *Here* means without network latency: the time in which two cores do the work of all.
 *Away* means with a simulated network between gateways and coordinator, which takes
-{found["round_trip_ms"]:g} ms for a round trip, as between SpecK's clusters. Asking one gateway after
-the other would cost this once for each.
+{found["round_trip_ms"]:g} ms for a round trip, as between SpecK's clusters. Asking one gateway
+after the other would cost this once for each.
 
 {table(("goal", "measured", ""), goals, "---")}
 
