@@ -19,6 +19,7 @@ from fogline.model.sites import JobStatus, QueryStatus
 from fogline.plan.analysis.query_file import LoadedQuery
 from fogline.spark.jobs import site_job
 
+pytestmark = pytest.mark.spark
 TEXT = """
 s = STREAM FROM mqtt(topic="t", time="at");
 a = COMPUTE AVG(x, 5 s) EVERY 5 s;

@@ -46,7 +46,7 @@ def test_the_whole_traceback_is_among_what_the_job_said(
     place = Workplace(None, tmp_path, SiteLog(tmp_path / "log"), lambda *_: None, 50, 5000)  # type: ignore[arg-type]
     job = EngineJob(place, assignment, "")
     detail = python_traceback(Exception(FAILURE))
-    job._tell(JobStatus("j", (QueryStatus("code", "failed", "boom", detail=detail),)))
+    job._set_status(JobStatus("j", (QueryStatus("code", "failed", "boom", detail=detail),)))
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 7
     assert all("job j:" in line for line in said)

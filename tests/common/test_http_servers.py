@@ -20,6 +20,7 @@ from fogline.agent.supervisor.reporting import Reporter
 from fogline.common.http.server import Server
 from fogline.coordinator.api.rest import make_app
 from fogline.coordinator.api.tokens import Tokens
+from tests.agent.kit import make_status
 from tests.coordinator.kit import FakeControl, Rig
 from tests.fabric.kit_nodes import SECRET, running
 
@@ -51,7 +52,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     told: Any = SimpleNamespace(
         config=config,
         folder=folder,
-        status=lambda: {"site": "north", "healthy": True},
+        status=make_status,
         damage=SimpleNamespace(acknowledge=lambda log: 3 if log is None else 1),
     )
     reporter = Reporter(told)
@@ -151,6 +152,7 @@ def curl(address: str, *options: str) -> tuple[int, str]:
     return int(code), body
 
 
+@pytest.mark.site
 def test_by_curl(server: str, path: str, request: pytest.FixtureRequest) -> None:
     address = f"{server}{path}"
     assert curl(address)[0] == 200
@@ -167,6 +169,7 @@ def test_by_curl(server: str, path: str, request: pytest.FixtureRequest) -> None
     assert curl(address, "-H", "Host;")[0] == 400
 
 
+@pytest.mark.site
 def test_who_listens_everywhere_answers_at_each_address() -> None:
     async def app(scope: Any, receive: Any, send: Callable[..., Any]) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
