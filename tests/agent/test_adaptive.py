@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from fogline.log import SiteLog
 from fogline.plan.analysis.query_file import check_text
 from fogline.plan.rules import optimise
 from fogline.spark.jobs.site_job import JobSpec, SiteJob
+from tests.agent.test_engine import make_config
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.spark
@@ -27,7 +29,8 @@ START = 1_700_000_000_000
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Engine:
-    return Engine({"logs": str(tmp_path / "log"), "min_free_bytes": 0, "revision": 1, "jobs": []})
+    config = replace(make_config(tmp_path), logs=str(tmp_path / "log"))
+    return Engine(config, lambda _status: None)
 
 
 @pytest.fixture
@@ -75,6 +78,6 @@ def test_results_come_also_after_the_query_changed_and_are_sent(
     assert len(records(logs, "insights/j/mean")) >= first + 5
     assert {topic for topic, _ in records(logs, "to/j/mean")} == {"cmd/a"}
     assert {topic for topic, _ in records(logs, "insights/j/mean")} == {"insights/j/mean"}
-    engine._let_go()
+    engine._close_writers()
     for log in ("insights/j/mean", "to/j/mean"):
         logs.writer(log).close()

@@ -36,6 +36,7 @@ from fogline.broker import Message, open_broker
 from fogline.broker.mosquitto.journal import READER, register
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.common.errors import SetupError
+from fogline.common.process.contract import to_json
 from fogline.common.state_files import find_damaged
 from fogline.log import LogBusy, LogReader, LogWriter, SiteLog, get_position, set_position
 from fogline.log.files import committed, sources
@@ -43,6 +44,7 @@ from fogline.log.files.damage import load_all
 from fogline.log.files.frames import FrameBody
 from fogline.log.files.segments import header, list_segments
 from tests.broker.worlds import eventually, send
+from tests.links.kit import ingest_config
 
 pytestmark = pytest.mark.site
 
@@ -448,16 +450,8 @@ def test_every_confirmed_message_survives_kill_9(broker: Mosquitto) -> None:
     assert len(confirmed) > 1000
 
 
-def ingest(journal: Path, logs: Path, subscriptions: list[dict[str, Any]]) -> subprocess.Popen[str]:
+def ingest(journal: Path, logs: Path, subscription: Subscription) -> subprocess.Popen[str]:
     """The real process, running once it has told its state."""
-    config = {
-        "logs": str(logs),
-        "min_free_bytes": 0,
-        "tls": None,
-        "client": "test",
-        "journal": str(journal),
-        "subscriptions": subscriptions,
-    }
     process = subprocess.Popen(
         [sys.executable, "-m", "fogline.agent.ingest.process"],
         stdin=subprocess.PIPE,
@@ -465,7 +459,8 @@ def ingest(journal: Path, logs: Path, subscriptions: list[dict[str, Any]]) -> su
         text=True,
     )
     assert process.stdin
-    process.stdin.write(json.dumps(config) + "\n")
+    config = ingest_config(logs, journal, subscription)
+    process.stdin.write(json.dumps(to_json(config)) + "\n")
     process.stdin.flush()
     return process
 
@@ -482,11 +477,11 @@ def test_kill_9_of_broker_and_intake_together(tmp_path: Path, broker: Mosquitto)
     confirmed: set[str] = set()
     again: dict[str, list[int]] = {f"device/{n}": [] for n in range(3)}
     fresh = {topic: count() for topic in again}
-    subscriptions = [{"pattern": "device/+", "log": "device/+", "broker": "", "deduplicate": True}]
+    subscription = Subscription("device/+", "device/+", broker="")
     folder = journal_of(broker)
     register(folder, ["device/+"])
     for _ in range(5):
-        process = ingest(folder, tmp_path / "log", subscriptions)
+        process = ingest(folder, tmp_path / "log", subscription)
         told = first_status(process)
         assert told["state"] == "running"
         assert set(told["subscriptions"][0]) == {
@@ -502,7 +497,7 @@ def test_kill_9_of_broker_and_intake_together(tmp_path: Path, broker: Mosquitto)
             confirmed |= {f"{topic} {n}" for n in producer.confirmed}
             again[topic] = sorted({*producer.unconfirmed, *feeds[topic]})
         broker.start()
-    process = ingest(folder, tmp_path / "log", subscriptions)
+    process = ingest(folder, tmp_path / "log", subscription)
     log = tmp_path / "log" / "device%2F%2B"
     eventually(lambda: confirmed <= {payload.decode() for _, payload in contents(log)})
     process.communicate("")

@@ -29,10 +29,7 @@ DAY_MS = 86_400_000
 
 pytestmark = [
     pytest.mark.site,
-    [
-        pytest.mark.spark,
-        pytest.mark.skipif(not SAMPLES.is_dir(), reason="the sample streams are not here"),
-    ],
+    pytest.mark.skipif(not SAMPLES.is_dir(), reason="the sample streams are not here"),
 ]
 
 Found = dict[tuple[str, str, str], Any]

@@ -308,7 +308,7 @@ BROKEN: list[tuple[int, bytes, str]] = [
     (200, b"no arrow", "no table"),
     (200, to_arrow(pa.table({"x": [1]})), "no values"),
     (200, to_arrow(_table([("n", Value("cpu", "a", NOON, 1.0))]), {"next": 7}), "next page"),
-    (200, to_arrow(_table([]), {"nodes": ["north"]}), "cannot be understood"),
+    (200, to_arrow(_table([]), {"nodes": ["north"]}), "an invalid list of nodes"),
     (200, to_arrow(_table([]), {"next": "same"}), "next page"),
     (400, b'{"error": "that is no question", "hint": "ask better"}', "ask better"),
     (500, b"", "500"),

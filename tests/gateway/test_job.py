@@ -55,6 +55,7 @@ class Bench:
     def crash(self) -> None:
         """Nothing is saved; what was not committed is gone."""
         self.job.abandon()
+        self.job.input.close()
         self.open()
 
     def send(self, contents: list[Any]) -> None:
@@ -77,6 +78,7 @@ class Bench:
 
     def close(self) -> None:
         self.job.abandon()
+        self.job.input.close()
         self.writer.close()
 
 

@@ -10,11 +10,28 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from fogline.agent.contracts.ingest import IngestConfig, Subscription
 from fogline.common.process.contract import to_json
 from fogline.log import LogWriter, SiteLog
 from tests.waiting import wait_for
 
 SECONDS = 30.0
+
+
+def ingest_config(
+    logs: Path, journal: Path | None, *subscriptions: Subscription, client: str = "test"
+) -> IngestConfig:
+    return IngestConfig(
+        revision=1,
+        logs=str(logs),
+        min_free_bytes=0,
+        same_machine=True,
+        tls=None,
+        client=client,
+        subscriptions=subscriptions,
+        copies=(),
+        journal=None if journal is None else str(journal),
+    )
 
 
 def eventually(condition: Callable[[], object], what: str = "it") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.links.copier import Copy
 from fogline.links.sender import Outlet, batched
 from fogline.log import LogWriter, SiteLog, get_position
-from tests.links.kit import Process, contents, eventually, numbers, site, write
+from tests.links.kit import Process, contents, eventually, ingest_config, numbers, site, write
 
 pytestmark = pytest.mark.site
 
@@ -58,17 +59,9 @@ class Ingest(Process):
         self.reaches(1)
 
     def _config(self, patterns: Sequence[str], copies: Sequence[Copy]) -> IngestConfig:
-        return IngestConfig(
-            revision=self.revision,
-            logs=str(self._logs.root),
-            min_free_bytes=0,
-            same_machine=True,
-            tls=None,
-            client="test",
-            subscriptions=tuple(Subscription(p, p, self._url, self.deduplicate) for p in patterns),
-            copies=tuple(copies),
-            journal=str(self._journal) if self._journal is not None else None,
-        )
+        wanted = [Subscription(p, p, self._url, self.deduplicate) for p in patterns]
+        config = ingest_config(self._logs.root, self._journal, *wanted)
+        return replace(config, revision=self.revision, copies=tuple(copies))
 
     def wants(self, *patterns: str, copies: tuple[Copy, ...] = ()) -> None:
         """Returns when that is in force."""
@@ -259,6 +252,8 @@ class Origins:
                 if chance.random() < 0.1:
                     outlet.note()
             if chance.random() < 0.05:
+                for outlet in self._outlets:
+                    outlet.close()
                 self._outlets = self._open()
 
     def finish(self) -> None:

@@ -27,7 +27,7 @@ from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.links import Copier, Copy, sender
 from fogline.links.inlet import Inlet
 from fogline.log import SiteLog, get_position
-from tests.links.kit import Process, contents, eventually, numbers, site, write
+from tests.links.kit import Process, contents, eventually, ingest_config, numbers, site, write
 
 
 @pytest.fixture
@@ -258,16 +258,10 @@ def broker(tmp_path: Path) -> Iterator[Mosquitto]:
 
 @pytest.fixture
 def ingest(tmp_path: Path, broker: Mosquitto) -> Iterator[Process]:
-    wanted = {
-        "logs": str(site(tmp_path).root),
-        "min_free_bytes": 0,
-        "tls": None,
-        "client": "test-ingest",
-        "journal": str(tmp_path / "journal"),
-        "subscriptions": [{"pattern": "t/+", "log": "t/+", "broker": "", "deduplicate": False}],
-        "revision": 1,
-    }
-    process = Process("fogline.agent.ingest.process", wanted)
+    subscription = Subscription("t/+", "t/+", broker="", deduplicate=False)
+    journal = tmp_path / "journal"
+    config = ingest_config(site(tmp_path).root, journal, subscription, client="test-ingest")
+    process = Process("fogline.agent.ingest.process", config)
     process.reaches(1)
     yield process
     process.close()

@@ -3,6 +3,7 @@ as anything else."""
 
 from __future__ import annotations
 
+import os
 import struct
 import tracemalloc
 from contextlib import suppress
@@ -28,9 +29,14 @@ def raw_log(folder: Path, frames: bytes, number: int = 0) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     data = header(0) + frames
     (folder / f"{0:020}.seg").write_bytes(data)
-    fd = committed.create(folder)
-    committed.store(fd, End(len(data), number))
+    store_committed(folder, End(len(data), number))
     return folder
+
+
+def store_committed(folder: Path, end: End) -> None:
+    fd = committed.create(folder)
+    committed.store(fd, end)
+    os.close(fd)
 
 
 def frame(content: bytes, count: int, position: int = 16, number: int = 0) -> bytes:
@@ -173,12 +179,12 @@ def test_any_bytes_are_read_or_are_damage(content: bytes, whole: bool, position:
                 follow(reader, 0)
                 reader.position_at(1)
                 reader.last_epoch(1)
-        fd = committed.create(folder)
-        committed.store(fd, End(position, 1))
+        store_committed(folder, End(position, 1))
         with writer(folder) as log:
             log.append(records(2))
             end = log.commit()
-            assert LogReader(folder).committed() == end
+        with LogReader(folder) as reader:
+            assert reader.committed() == end
 
 
 @given(st.data())

@@ -149,7 +149,7 @@ class Publishing:
     def _arrange(self) -> None:
         """A step towards the desired state."""
         for route in list(self._leaving):
-            self._let_go(route)
+            self._stop_sending(route)
         held = {(route.log, route.reader) for route in self._leaving}
         for route in self._desired:
             free = route not in self._outlets and (route.log, route.reader) not in held
@@ -160,7 +160,7 @@ class Publishing:
             self.revision = self._config.revision
             self.in_force = True
 
-    def _let_go(self, route: OutgoingRoute) -> None:
+    def _stop_sending(self, route: OutgoingRoute) -> None:
         """Closes an outlet once nothing of it is under way, or will not be for long."""
         outlet, give_up = self._leaving[route]
         drained = outlet.settle()

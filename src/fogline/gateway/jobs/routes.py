@@ -67,10 +67,10 @@ class Routes:
                 made.append((route, old.pop(index)))
                 continue
             if index in old:
-                _let_go(old.pop(index))
+                _stop_sending(old.pop(index))
             made.append((route, self._outlet(index, route, begin)))
         for index, outlet in old.items():
-            _let_go(outlet)
+            _stop_sending(outlet)
             forget_reader(self._folder, f"route-{index}")
         self._outlets = made
 
@@ -123,7 +123,7 @@ class Routes:
         self._outlets = []
 
 
-def _let_go(outlet: Outlet) -> None:
+def _stop_sending(outlet: Outlet) -> None:
     outlet.note()
     outlet.close()
 
