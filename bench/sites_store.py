@@ -23,8 +23,7 @@ from fogline.common.process.free_ports import free_port
 from fogline.control import ControlledNode
 from fogline.coordinator.client import CoordinatorClient
 from fogline.demo.world import World
-from fogline.model.assignment_text import named
-from fogline.model.jobs import Assignment
+from fogline.model.jobs import Assignment, name_assignments
 from fogline.model.nodes import SITE, Node, Observed
 
 NAME = "long"
@@ -50,7 +49,8 @@ class ObedientSite:
         self.node = ControlledNode(control, lambda: self._told, operations, self._status)
 
     def _install(self, body: dict[str, Any]) -> dict[str, Any]:
-        given = [Assignment.from_json(item) for item in named(body["assignments"], body["jobs"])]
+        named = name_assignments(body["assignments"], body["jobs"])
+        given = [Assignment.from_json(item) for item in named]
         with self._guard:
             self._jobs |= {a.job: Observed(a.job, a.version, "running") for a in given}
         self.node.changed()

@@ -15,7 +15,7 @@ from fogline.common.errors import DataError
 from fogline.control import topics
 from fogline.control.announcements import Birth, Status, status_payload
 from fogline.control.envelope import MOST_JOINED_BYTES, Answer, Request, joined
-from fogline.control.payload import LARGEST, JsonText, as_text, with_part, write_object
+from fogline.control.payload import LARGEST, write_object
 from fogline.model.nodes import GONE, ONLINE, Link, Node, Observed
 
 ASK: dict[str, Any] = {
@@ -255,22 +255,20 @@ def test_topics() -> None:
     assert Birth(ONLINE, "i", Node("a", "site")).state == ONLINE
 
 
-def test_a_body_that_is_written_already_is_sent_as_it_stands() -> None:
+def test_nodes_get_the_body_and_their_parts() -> None:
     answers = topics.answers("c")
-    written = JsonText('{"jobs":["ä"],"n":1.0}')
-    asked = Request("1", "install", written, 5.0, answers, {"ä": JsonText('{"x":1}'), "b": {}})
-    found = Request.decode(asked.encode())
     read = {"jobs": ["ä"], "n": 1.0}
+    asked = Request("1", "install", read, 5.0, answers, {"ä": {"x": 1}, "b": {}})
+    found = Request.decode(asked.encode())
     assert found == Request("1", "install", read, 5.0, answers, {"ä": {"x": 1}, "b": {}})
     assert found.content("ä") == read | {"x": 1}
     assert found.content("b") == found.content() == read
     with pytest.raises(DataError, match="bytes"):
-        Request("1", "x", JsonText(f'"{"x" * LARGEST}"'), 5.0, answers).encode()
+        Request("1", "x", {"x": "x" * LARGEST}, 5.0, answers).encode()
 
 
 @pytest.mark.parametrize("body", [{}, {"a": 1}, {"a": 1, "b": [2]}])
 @pytest.mark.parametrize("part", [{}, {"c": "ü"}])
 def test_body_and_part_become_one_object(body: dict[str, Any], part: dict[str, Any]) -> None:
-    for first in (body, as_text(body)):
-        for second in (part, as_text(part)):
-            assert json.loads(as_text(with_part(first, second))) == body | part
+    request = Request("1", "x", body, 5.0, topics.answers("c"), {"n": part})
+    assert Request.decode(request.encode()).content("n") == body | part

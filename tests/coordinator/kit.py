@@ -13,7 +13,6 @@ from typing import Any
 from fogline.common.errors import FoglineError
 from fogline.control.coordinator import Heard
 from fogline.control.envelope import Part
-from fogline.control.payload import JsonText, as_text, with_part
 from fogline.coordinator.api.service import Parts, Service
 from fogline.coordinator.pipelines.compiler import DeployCompiler
 from fogline.coordinator.pipelines.packages import Packages
@@ -21,8 +20,7 @@ from fogline.coordinator.reconcile.loop import Loop
 from fogline.coordinator.reconcile.planner import Nodes, Planner
 from fogline.coordinator.reconcile.state import Event
 from fogline.coordinator.repository.store import Store
-from fogline.model.assignment_text import named
-from fogline.model.jobs import Assignment, Job, Pipeline, Place, Query, Steps
+from fogline.model.jobs import Assignment, Job, Pipeline, Place, Query, Steps, name_assignments
 from fogline.model.nodes import ONLINE, SITE, Node, NodeView, Observed
 
 CODE = "def clean(records, *, limit=1):\n    return records\n"
@@ -117,9 +115,8 @@ class FakeControl:
         self.on_change()
 
     def send(
-        self, node: str, op: str, body: dict[str, Any] | JsonText, timeout: float
+        self, node: str, op: str, body: dict[str, Any], timeout: float
     ) -> Future[dict[str, Any]]:
-        body = json.loads(body) if isinstance(body, JsonText) else body
         future: Future[dict[str, Any]] = Future()
         if op == "logs" and body["job"] not in self.refuse:
             future.set_result({"lines": [f"{body['job']} says"] * min(body["lines"], 2)})
@@ -144,9 +141,9 @@ class FakeControl:
         self, op: str, body: Part, parts: Mapping[str, Part], timeout: float, heard: Heard
     ) -> None:
         for node, part in parts.items():
-            told = json.loads(as_text(with_part(body, part)))
+            told = json.loads(json.dumps({**body, **part}))
             if op == "install":
-                told = {"assignments": named(told["assignments"], told["jobs"])}
+                told = {"assignments": name_assignments(told["assignments"], told["jobs"])}
             answer = self.send(node, op, told, timeout)
             answer.add_done_callback(
                 lambda done, node=node: heard({node: done.exception() or done.result()})

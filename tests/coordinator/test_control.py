@@ -14,8 +14,7 @@ from fogline.common.errors import DataError
 from fogline.control.node import ControlledNode
 from fogline.coordinator.config import CoordinatorConfig
 from fogline.coordinator.wiring import Coordinator
-from fogline.model.assignment_text import named
-from fogline.model.jobs import Assignment
+from fogline.model.jobs import Assignment, name_assignments
 from fogline.model.nodes import SITE, Node, Observed
 from tests.coordinator.kit import CODE, composition
 from tests.waiting import wait_for
@@ -40,7 +39,8 @@ class Site:
         self.control.start()
 
     def _install(self, body: dict[str, Any]) -> dict[str, Any]:
-        items = [Assignment.from_json(item) for item in named(body["assignments"], body["jobs"])]
+        named = name_assignments(body["assignments"], body["jobs"])
+        items = [Assignment.from_json(item) for item in named]
         if any(item.job == self.refuses for item in items):
             raise DataError(f"{self.refuses} cannot be run here")
         with self._lock:

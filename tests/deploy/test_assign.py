@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fogline.deploy.resolve.assign import Wholes, assignments
-from fogline.deploy.resolve.flow import Flow, Flows
+from fogline.deploy.resolve.assign import assignments
 from fogline.model.jobs import Assignment, Code, Job, Pipeline, Place, Query, Route, Steps
 from tests.deploy.kit import SITES, gateway, site, topology
 
@@ -114,43 +113,17 @@ def test_what_jobs_compute_is_told_to_code_that_reads_it() -> None:
     assert again.run == told["r"][1].run == replace(again, made=()).run
 
 
-def test_the_whole_is_made_once_for_the_same_jobs_and_nodes() -> None:
-    reader = job("r", "a", Place("t", "a"))
-    wholes, one, other = Wholes(), Pipeline("p", (WRITER,)), Pipeline("q", (reader,))
-    made = wholes.of([one, other], SITES)
-    assert made.assignments == assignments([one, other], SITES)
-    assert wholes.of([Pipeline("q", (reader,)), one], SITES) is made
-    for pipelines, nodes in (
-        ([one], SITES),
-        ([one, Pipeline("q", (replace(reader),))], SITES),
-        ([one, Pipeline("other", (reader,))], SITES),
-        ([one, other], topology(site("a", "mqtt://10.0.0.9:1883"))),
-    ):
-        wholes.of([one, other], SITES)
-        assert wholes.of(pipelines, nodes).assignments == assignments(pipelines, nodes)
-
-
-def test_a_graph_is_made_once_for_the_very_same_jobs() -> None:
-    flows, reader = Flows(), job("r", "a", Place("t", "a"))
-    made = flows.of((WRITER, reader))
-    assert flows.of((WRITER, reader)) is made
-    elsewhere = replace(reader, reads=(Place("t", "b"),))
-    for jobs in ((WRITER,), (WRITER, elsewhere), (reader, WRITER), (WRITER, reader, FAR_WRITER)):
-        flows.of((WRITER, reader))
-        assert flows.of(jobs) == Flow.of(jobs)
-
-
 def test_what_was_checked_alone_is_told_with_the_others() -> None:
     """The graph of a pipeline's own jobs is not that of all jobs."""
-    wholes, reader = Wholes(), job("r", "a", Place("t", "a"))
+    reader = job("r", "a", Place("t", "a"))
     alone, other = Pipeline("p", (WRITER,)), Pipeline("q", (reader,))
-    wholes.flows.of(alone.jobs)
-    told = wholes.of([alone, other], SITES).assignments
+    told = assignments([alone, other], SITES)
+    assert told == assignments([other, alone], SITES)
     assert told["w"][1].routes == (Route("log", "t"),)
-    assert wholes.of([alone], SITES).assignments["w"][1].routes == (Route("publish", "t"),)
+    assert assignments([alone], SITES)["w"][1].routes == (Route("publish", "t"),)
 
 
-def test_nodes_that_are_told_alike_are_told_the_same_objects() -> None:
+def test_nodes_that_are_told_alike_get_equal_assignments() -> None:
     nodes = topology(site("a", "10.0.0.1"), *(gateway(f"g{n}", "a") for n in range(3)))
     work = Steps(({"op": "forward"},))
     jobs = [Job(f"j{n}", f"g{n}", work, (Place("x", f"g{n}"),), (Place("y", "a"),)) for n in (0, 1)]
@@ -159,7 +132,7 @@ def test_nodes_that_are_told_alike_are_told_the_same_objects() -> None:
     first, second, third = (told[f"j{n}"][1] for n in range(3))
     assert first.reads == (Place("x"),)
     assert first.routes == (Route("publish", "y", "mqtt://10.0.0.1:1883"),)
-    assert (first.reads[0] is second.reads[0], first.routes[0] is second.routes[0]) == (True, True)
+    assert (first.reads, first.routes) == (second.reads, second.routes)
     assert third.reads == (Place("x", "g1"),)
     assert third.routes == (Route("publish", "y"),)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
@@ -11,9 +10,8 @@ from fogline.common.errors import PipelineError
 from fogline.deploy.manifest.composition import read_composition
 from fogline.deploy.resolve.code_input import wrong_input
 from fogline.deploy.resolve.resolve import Package, resolve
-from fogline.deploy.resolve.topology import Topologies, Topology, broker_address, endpoint
+from fogline.deploy.resolve.topology import Topology, broker_address, endpoint
 from fogline.model.jobs import Code, Job, Place, Query, Scalar, Steps
-from fogline.model.nodes import GONE, ONLINE, NodeView
 from tests.deploy.kit import SITES, AnyCode, gateway, no_complaint, resolved, site, topology
 
 CODE_JOB = 'entry: "m:f", job_path: m.py'
@@ -227,22 +225,6 @@ def test_a_job_of_the_same_pipeline_is_no_conflict() -> None:
     assert resolved(text, existing={"A": "p"}).pipeline.name == "p"
     with pytest.raises(PipelineError, match="in pipeline q"):
         resolved(text, existing={"A": "q"})
-
-
-def test_nodes_are_looked_at_again_when_one_has_changed() -> None:
-    nodes = [site("a", "10.0.0.1"), gateway("g", "a")]
-    views = [NodeView(node, ONLINE, 0.0) for node in nodes]
-    topologies = Topologies()
-    made = topologies.of(views)
-    assert made == Topology.of(views)
-    assert topologies.of([replace(view, told=5.0) for view in views]) is made
-    for changed in (
-        [views[0], replace(views[1], state=GONE)],
-        [views[0], replace(views[1], node=gateway("g", "a", "mqtt://10.0.0.3:1883"))],
-        views[:1],
-    ):
-        topologies.of(views)
-        assert topologies.of(changed) == Topology.of(changed)
 
 
 def test_the_check_sees_package_and_entry() -> None:

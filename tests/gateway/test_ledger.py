@@ -164,4 +164,4 @@ def test_two_processes_cannot_share_one(ledger: Ledger, folder: Path) -> None:
 
 
 def test_a_job_is_the_same_after_writing_and_reading() -> None:
-    assert LedgerEntry.from_json(json.loads(entry(x=2).text())) == entry(x=2)
+    assert LedgerEntry.from_json(json.loads(json.dumps(entry(x=2).as_json()))) == entry(x=2)

@@ -17,7 +17,6 @@ from fogline.control.connection import ControlOptions, Hooks
 from fogline.control.envelope import Part
 from fogline.control.errors import ControlError
 from fogline.control.groups import Outcome, outcomes_of
-from fogline.control.payload import with_part
 from fogline.control.peer import Asked, Peer
 from fogline.control.registry import Registry
 from fogline.control.rivals import new_instance
@@ -120,7 +119,7 @@ class ControlClient:
             for node in parts:
                 shared.setdefault(self._registry.through(node), []).append(node)
         alone = shared.pop("", [])
-        asks = [Ask(topics.do(node), op, with_part(body, parts[node])) for node in alone]
+        asks = [Ask(topics.do(node), op, {**body, **parts[node]}) for node in alone]
         for through, nodes in shared.items():
             for some in _in_pieces(nodes):
                 ours = {node: parts[node] for node in some}

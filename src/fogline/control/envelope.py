@@ -8,20 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from fogline.common.errors import DataError
 from fogline.control import topics
 from fogline.control.payload import (
-    JsonText,
-    as_text,
     list_of,
     number_of,
     object_of,
     read_object,
     text_of,
-    write_flat,
     write_object,
 )
 
@@ -29,11 +25,10 @@ LONGEST_NAME = 200
 LONGEST_TEXT = 100_000
 MOST_JOINED_BYTES = 64 << 10
 """Of answers in one message."""
-_TRUE, _NOTHING = JsonText("true"), JsonText("{}")
 ANSWERS = "answers"
 
-Part = Mapping[str, Any] | JsonText
-"""An object, or one that somebody has written already."""
+Part = Mapping[str, Any]
+"""What one node gets besides the body of a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +39,7 @@ class Request:
 
     id: str
     op: str
-    body: Part
+    body: Mapping[str, Any]
     deadline: float
     """Seconds since the epoch."""
     answer: str
@@ -60,22 +55,21 @@ class Request:
             raise DataError(f"answers are not sent to {self.answer[:80]!r}")
 
     def content(self, node: str = "") -> dict[str, Any]:
-        """The body, with what is for that node besides; of a request that was decoded."""
-        return {**self.body, **self.nodes.get(node, {})}  # type: ignore[dict-item]
+        """The body, with what is for that node besides."""
+        return {**self.body, **self.nodes.get(node, {})}
 
     def encode(self) -> bytes:
         """Raises `DataError` when the body is no JSON, or too large."""
-        told: dict[str, str | float | JsonText] = {
+        data: dict[str, Any] = {
             "id": self.id,
             "op": self.op,
             "deadline": self.deadline,
             "answer": self.answer,
-            "body": as_text(self.body),
+            "body": dict(self.body),
         }
         if self.nodes:
-            parts = [f"{_quoted(name)}:{as_text(part)}" for name, part in self.nodes.items()]
-            told["nodes"] = JsonText(f"{{{','.join(parts)}}}")
-        return write_flat(told)
+            data["nodes"] = {name: dict(part) for name, part in self.nodes.items()}
+        return write_object(data)
 
     @classmethod
     def decode(cls, payload: bytes) -> Request:
@@ -115,8 +109,6 @@ class Answer:
 
     def encode(self) -> bytes:
         """Raises `DataError` when the body is no JSON, or too large."""
-        if self.ok and not self.body:
-            return write_flat({"id": self.id, "ok": _TRUE, "body": _NOTHING})
         if self.ok:
             return write_object({"id": self.id, "ok": True, "body": dict(self.body)})
         return write_object({"id": self.id, "ok": False, "error": self.error, "hint": self.hint})

@@ -8,19 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from json.encoder import encode_basestring_ascii
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from fogline.common.errors import DataError
 
 LARGEST = 8 << 20
-
-
-class JsonText(str):
-    """A JSON value that somebody has written already."""
-
-    __slots__ = ()
 
 
 _ENCODE = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
@@ -46,37 +39,6 @@ def write_object(content: dict[str, Any]) -> bytes:
         payload = _ENCODE(content).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"a control message that JSON cannot hold: {error}") from error
-    return _checked(payload)
-
-
-def as_text(value: Mapping[str, Any] | JsonText) -> JsonText:
-    """An object as JSON, whoever has made it. Raises `DataError` as `write_object` does."""
-    return value if isinstance(value, JsonText) else JsonText(write_object(dict(value)).decode())
-
-
-def with_part(
-    body: Mapping[str, Any] | JsonText, part: Mapping[str, Any] | JsonText
-) -> Mapping[str, Any] | JsonText:
-    """Both in one object; they have no name in common."""
-    if not isinstance(body, JsonText) and not isinstance(part, JsonText):
-        return {**body, **part}
-    inside = (as_text(value)[1:-1] for value in (body, part))
-    return JsonText(f"{{{','.join(filter(None, inside))}}}")
-
-
-def write_flat(content: Mapping[str, str | float | JsonText]) -> bytes:
-    """The same for texts, finite numbers and what is written already: quicker for very many."""
-    told = ",".join([f'"{name}":{_written(value)}' for name, value in content.items()])
-    return _checked(f"{{{told}}}".encode())
-
-
-def _written(value: str | float | JsonText) -> str:
-    if isinstance(value, JsonText):
-        return value
-    return encode_basestring_ascii(value) if isinstance(value, str) else repr(value)
-
-
-def _checked(payload: bytes) -> bytes:
     if len(payload) > LARGEST:
         raise DataError(f"a control message of {len(payload)} bytes", f"at most {LARGEST}")
     return payload

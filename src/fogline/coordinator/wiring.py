@@ -31,7 +31,6 @@ from fogline.coordinator.reconcile.planner import Nodes, Planner
 from fogline.coordinator.reconcile.secret_handover import TURN_SECONDS, SecretHandover
 from fogline.coordinator.replication.loop import ReplicaLoop
 from fogline.coordinator.repository.store import Store
-from fogline.deploy.resolve.assign import Wholes
 from fogline.model.broker_url import BrokerUrl
 from fogline.model.nodes import NodeView
 
@@ -117,12 +116,11 @@ class Coordinator:
         self._stack.callback(client.close)
         control = ControlLine(client)
         nodes = Nodes(control, store)
-        wholes = Wholes()
-        planner = Planner(store, nodes, wholes)
+        planner = Planner(store, nodes)
         loop = Loop(planner, nodes, control, store, seed=os.getpid())
         config, seed = self.config.replicas, os.getpid()
         replicas = ReplicaLoop(control, nodes, planner, store, config, seed=seed)
-        compiler = DeployCompiler(wholes)
+        compiler = DeployCompiler()
         secret = SecretHandover(folder, control, nodes.views, seed=seed)
         parts = Parts(store, packages, control, nodes, planner, loop, compiler, replicas, secret)
         self.service = Service(parts)

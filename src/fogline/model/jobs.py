@@ -179,11 +179,6 @@ class Assignment:
     signed: Mapping[str, str] = field(default_factory=dict)
     """The topics it reads of insights that others sign, and the key that reading them needs."""
 
-    def named(self, job: str) -> Assignment:
-        """The same for another job; for very many this is quicker than `replace`."""
-        told = (self.pipeline, self.work, self.reads, self.routes, self.parameters, self.input)
-        return Assignment(job, *told, self.running, self.made, self.muted, self.signed)
-
     @property
     def outlet(self) -> str:
         """Under whose name its results are told."""
@@ -201,11 +196,7 @@ class Assignment:
         return _digest({key: told[key] for key in ("work", "reads", "input")})
 
     def computes_like(self, other: Assignment) -> bool:
-        """Whether both have the same `computation`, mostly without making that."""
-        if self.work is other.work and self.input is other.input and self.reads == other.reads:
-            return True
-        ours, theirs = (repr((a.work, a.reads, a.input)) for a in (self, other))
-        return ours == theirs or self.computation == other.computation
+        return self.computation == other.computation
 
     @property
     def run(self) -> str:
@@ -249,6 +240,16 @@ class Assignment:
             raise DataError(f"this is no assignment: {error!r}") from error
 
 
+def name_assignments(assignments: Any, jobs: Any) -> Any:
+    """Assignments that came without names, with those of their jobs; all of them as JSON. What is
+    not of that form is left as it is."""
+    if not isinstance(assignments, list) or not isinstance(jobs, list):
+        return assignments
+    if len(assignments) != len(jobs) or not all(isinstance(item, dict) for item in assignments):
+        raise DataError(f"there are {len(assignments)} assignments and {len(jobs)} names of jobs")
+    return [{**item, "job": job} for item, job in zip(assignments, jobs, strict=True)]
+
+
 def outlet_of(job: str, work: Work) -> str:
     """An insight keeps its topic when another job computes it from now on: that job tells its
     results under the name of the one before."""
@@ -289,8 +290,4 @@ def _filled(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _digest(data: Any) -> str:
-    return digest_of(canonical(data))
-
-
-def digest_of(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(canonical(data).encode()).hexdigest()[:16]

@@ -25,8 +25,7 @@ from fogline.broker.login import with_login
 from fogline.common.errors import UsageError
 from fogline.common.fabric_secret import FabricSecret
 from fogline.control import ControlledNode, ControlOptions, Operation
-from fogline.model.assignment_text import named
-from fogline.model.jobs import Assignment
+from fogline.model.jobs import Assignment, name_assignments
 from fogline.model.nodes import SITE, Node, Observed
 from fogline.model.sample_fractions import Shares, read_shares
 
@@ -159,7 +158,7 @@ class Manager:
     # ── commands ───────────────────────────────────────────────────────────────────────────────
 
     def _install(self, body: dict[str, Any]) -> dict[str, Any]:
-        given = named(body.get("assignments"), body.get("jobs"))
+        given = name_assignments(body.get("assignments"), body.get("jobs"))
         if not isinstance(given, list):
             raise UsageError("install needs assignments")
         assignments = [Assignment.from_json(item) for item in given]

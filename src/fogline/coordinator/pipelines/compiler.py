@@ -15,10 +15,8 @@ from fogline.deploy.manifest.deployment_plan import read_deployment_plan
 from fogline.deploy.manifest.manifest import DEPLOY, Composition
 from fogline.deploy.manifest.problems import Where
 from fogline.deploy.query.insights import deploy_query
-from fogline.deploy.resolve.assign import Wholes
-from fogline.deploy.resolve.flow import Flows
 from fogline.deploy.resolve.resolve import DEFAULT_NAME, Package, resolve
-from fogline.deploy.resolve.topology import Topologies, Topology
+from fogline.deploy.resolve.topology import Topology
 from fogline.deploy.resolve.validate_all import check_whole
 from fogline.gateway.jobs.checks import problems_of, steps_problem
 from fogline.model.jobs import Assignment, Code, Job, Pipeline, Query, Scalar, Steps
@@ -27,21 +25,16 @@ from fogline.plan.user_functions import UserFunctions
 
 
 class DeployCompiler:
-    """Compositions, deployment plans and query files. `wholes` may be shared with who asks for the
-    same ones afterwards."""
-
-    def __init__(self, wholes: Wholes | None = None) -> None:
-        self._wholes = wholes or Wholes()
-        self._topologies = Topologies()
+    """Compositions, deployment plans and query files."""
 
     def compile(self, name: str, text: str, format: str, world: World) -> Compiled:
         if format == INSIGHTS:
-            topology = self._topology(world)
+            topology = Topology.of(world.views.values())
             return Compiled(deploy_query(text, name, topology, _check_steps, world.before))
         read = read_deployment_plan if format == PLAN else read_composition
         # The address names the pipeline; a name in the text is for people.
         composition = replace(read(text), name="")
-        compiled = self._resolved(composition, name, world)
+        compiled = _resolved(composition, name, world)
         partial = any(job.action != DEPLOY for job in composition.jobs)
         brief = [job for job in composition.jobs if job.is_brief] if partial else []
         actions = tuple(
@@ -56,7 +49,7 @@ class DeployCompiler:
         text = json.dumps({"jobs": [description]}, indent=1, ensure_ascii=False)
         composition = read_composition(text)
         named = (job.name.text for job in composition.jobs if is_name(job.name.text))
-        return self._resolved(composition, next(named, DEFAULT_NAME), world)
+        return _resolved(composition, next(named, DEFAULT_NAME), world)
 
     def check_job(self, job: Job, world: World) -> None:
         reason: str | None = None
@@ -73,19 +66,11 @@ class DeployCompiler:
     def check_whole(
         self, new: Pipeline, others: Iterable[Pipeline], world: World, where: Where
     ) -> None:
-        topology = self._topology(world)
-        check_whole(new, others, topology, _check_gateway, where, self._wholes)
-
-    def _resolved(self, composition: Composition, name: str, world: World) -> Compiled:
-        return _resolved(composition, name, world, self._topology(world), self._wholes.flows)
-
-    def _topology(self, world: World) -> Topology:
-        return self._topologies.of(world.views.values())
+        topology = Topology.of(world.views.values())
+        check_whole(new, others, topology, _check_gateway, where)
 
 
-def _resolved(
-    composition: Composition, name: str, world: World, topology: Topology, flows: Flows
-) -> Compiled:
+def _resolved(composition: Composition, name: str, world: World) -> Compiled:
     code = {
         alias: Package(package.sha256, package.file)
         for alias in composition.code_files
@@ -103,7 +88,7 @@ def _resolved(
     functions = UserFunctions(settings.load().functions)
     found = resolve(
         composition,
-        topology,
+        Topology.of(world.views.values()),
         code,
         world.check,
         world.existing,
@@ -111,7 +96,6 @@ def _resolved(
         files=files,
         functions=functions.check,
         check_steps=_check_steps,
-        flows=flows,
     )
     return Compiled(found.pipeline, found.notes, where=composition.where)
 

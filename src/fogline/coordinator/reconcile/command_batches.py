@@ -1,4 +1,4 @@
-"""Commands as nodes get them: what several are told alike is written once.
+"""Commands as nodes get them: one request for all nodes that get the same.
 
 An `install` has the assignments without the names of their jobs, a `remove` has nothing: these
 names are what differs from node to node.
@@ -6,17 +6,18 @@ names are what differs from node to node.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from json.encoder import encode_basestring_ascii as _quoted
+from typing import Any
 
-from fogline.control.payload import JsonText
+from fogline.common.errors import DataError
 from fogline.coordinator.reconcile.state import Command
-from fogline.model.assignment_text import nameless_text, shared_parts
+from fogline.model.jobs import Assignment, canonical
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CommandBatch:
     """Commands that differ in their nodes and the names of their jobs only."""
 
     op: str
@@ -24,26 +25,33 @@ class Group:
     """By node."""
 
     @property
-    def body(self) -> JsonText:
+    def body(self) -> dict[str, Any]:
         """Raises `DataError` for numbers that JSON does not have."""
-        told = next(iter(self.commands.values())).assignments
-        if not told:
-            return JsonText("{}")
-        return JsonText(f'{{"assignments":[{",".join(map(nameless_text, told))}]}}')
+        assignments = next(iter(self.commands.values())).assignments
+        for assignment in assignments:
+            _check_numbers(assignment)
+        return {"assignments": [_without_name(a) for a in assignments]} if assignments else {}
 
     @property
-    def parts(self) -> dict[str, JsonText]:
-        return {node: _jobs(command) for node, command in self.commands.items()}
+    def parts(self) -> dict[str, dict[str, Any]]:
+        return {node: {"jobs": list(command.jobs)} for node, command in self.commands.items()}
 
 
-def grouped(commands: Iterable[Command]) -> list[Group]:
+def batch_commands(commands: Iterable[Command]) -> list[CommandBatch]:
     """Each node has one command at most."""
-    found: dict[tuple[str, tuple[object, ...]], dict[str, Command]] = {}
+    found: dict[tuple[str, ...], dict[str, Command]] = {}
     for command in commands:
-        alike = command.op, tuple(map(shared_parts, command.assignments))
-        found.setdefault(alike, {})[command.node] = command
-    return [Group(op, of) for (op, _), of in found.items()]
+        texts = (canonical(_without_name(assignment)) for assignment in command.assignments)
+        found.setdefault((command.op, *texts), {})[command.node] = command
+    return [CommandBatch(key[0], batch) for key, batch in found.items()]
 
 
-def _jobs(command: Command) -> JsonText:
-    return JsonText(f'{{"jobs":[{",".join(map(_quoted, command.jobs))}]}}')
+def _without_name(assignment: Assignment) -> dict[str, Any]:
+    return {key: value for key, value in assignment.as_json().items() if key != "job"}
+
+
+def _check_numbers(assignment: Assignment) -> None:
+    try:
+        json.dumps(assignment.as_json(), allow_nan=False)
+    except ValueError as error:
+        raise DataError(f"job {assignment.job}: {error}") from error

@@ -15,7 +15,7 @@ from fogline.common.errors import FoglineError
 from fogline.control.groups import Outcome
 from fogline.coordinator.pipelines.ports import Control
 from fogline.coordinator.reconcile.answers import absorb
-from fogline.coordinator.reconcile.command_batches import grouped
+from fogline.coordinator.reconcile.command_batches import batch_commands
 from fogline.coordinator.reconcile.decide import decide
 from fogline.coordinator.reconcile.notifier import News
 from fogline.coordinator.reconcile.planner import Nodes, Planner
@@ -225,13 +225,13 @@ class Loop:
         for body in _about(commands):
             self._note(self._clock(), "sent", body)
         self._asked.add(len(commands))
-        for group in grouped(commands):
-            heard = partial(self._heard, group.commands)
+        for batch in batch_commands(commands):
+            heard = partial(self._heard, batch.commands)
             try:
                 control, seconds = self._control, DEADLINE_SECONDS
-                control.send_each(group.op, group.body, group.parts, seconds, heard)
+                control.send_each(batch.op, batch.body, batch.parts, seconds, heard)
             except Exception as error:
-                heard(dict.fromkeys(group.commands, error))
+                heard(dict.fromkeys(batch.commands, error))
 
     def _heard(self, commands: Mapping[str, Command], outcomes: Mapping[str, Outcome]) -> None:
         now = self._clock()

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fogline.coordinator.pipelines.ports import Control
-from fogline.coordinator.reconcile.graph import upstream_of
 from fogline.coordinator.reconcile.histories import Histories
 from fogline.coordinator.reconcile.state import Order, Wanted
 from fogline.coordinator.repository.pipelines_table import Stored
 from fogline.coordinator.repository.store import Store
-from fogline.deploy.resolve.assign import Wholes
-from fogline.deploy.resolve.topology import Topologies
-from fogline.model.assignment_text import AssignmentTexts
+from fogline.deploy.diff.order import waves_of
+from fogline.deploy.resolve.assign import connect
+from fogline.deploy.resolve.flow import Flow
+from fogline.deploy.resolve.topology import Topology
 from fogline.model.jobs import Assignment, Job
 from fogline.model.nodes import GONE, Node, NodeView
 
@@ -75,11 +76,9 @@ class Plan:
 class Planner:
     """Holds the plan of now. Safe for many threads."""
 
-    def __init__(self, store: Store, nodes: Nodes, wholes: Wholes | None = None) -> None:
+    def __init__(self, store: Store, nodes: Nodes) -> None:
         self._store = store
         self._nodes = nodes
-        self._wholes = wholes or Wholes()
-        self._topologies = Topologies()
         self._lock = threading.Lock()
         self._plan = Plan()
         self._made_of: object = None
@@ -103,24 +102,35 @@ class Planner:
         stored = self._store.pipelines()
         pipelines = [item.pipeline for item in stored]
         jobs = {job.name: (p.name, job) for p in pipelines for job in p.jobs}
-        whole = self._wholes.of(pipelines, self._topologies.of(views.values()))
-        texts = AssignmentTexts()
+        flow, assignments = connect(pipelines, Topology.of(views.values()))
         return Plan(
             {item.name: item for item in stored},
             jobs,
             {
-                job: self._wanted(jobs[job][1], *told, texts)
-                for job, told in whole.assignments.items()
+                job: self._wanted(job, node, assignment)
+                for job, (node, assignment) in assignments.items()
             },
-            Order.of(self._store.past() | upstream_of(whole.flow)),
+            Order.of(self._store.past() | upstream_of(flow)),
         )
 
-    def _wanted(
-        self, job: Job, node: str, assignment: Assignment, texts: AssignmentTexts
-    ) -> Wanted:
-        """A job that is the very same object and is told the same is wanted as it was."""
-        _, before = self._plan.jobs.get(job.name, ("", None))
-        known = self._plan.wanted.get(job.name)
-        if before is job and known is not None and known.assignment == assignment:
-            return known
-        return Wanted(node, assignment, texts.version(assignment)).after(known)
+    def _wanted(self, job: str, node: str, assignment: Assignment) -> Wanted:
+        """What is still wanted as it was follows nothing new."""
+        before, now = self._plan.wanted.get(job), Wanted.of(node, assignment)
+        same = before is not None and (before.node, before.version) == (now.node, now.version)
+        return before if same and before is not None else now.after(before)
+
+
+def upstream_of(flow: Flow) -> dict[str, frozenset[str]]:
+    """For every job the jobs that write what it reads: the order of commands follows it.
+
+    Pipelines may feed one another in a circle; there no order is right, and the edges that would
+    close it are left out.
+    """
+    if not any(flow.meets.values()):
+        return dict.fromkeys(flow.written, frozenset())
+    wave = {name: number for number, names in enumerate(waves_of(flow)) for name in names}
+    found: dict[str, set[str]] = defaultdict(set)
+    for key, writers in flow.writers.items():
+        for reader in flow.read_by(key):
+            found[reader].update(name for name in writers if wave[name] > wave[reader])
+    return {name: frozenset(found.get(name, ())) for name in flow.written}

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, delete, func, or_, select
+from sqlalchemy import Connection, delete, func, or_, select
 
 from fogline.coordinator.repository import schema
 from fogline.coordinator.repository.job_rows import (
-    JobRows,
     compact,
     digest_of,
-    insert,
     job_of,
+    job_row,
     packed,
     unpacked,
 )
@@ -70,25 +69,20 @@ def write(
     now: Stored,
     upstream: Mapping[str, Iterable[str]],
 ) -> None:
-    """Makes a pipeline of the one before. A job that is the very same object at the same place
-    keeps its row."""
-    delete_row(connection, now.name)
+    """Makes a pipeline of the one before."""
+    delete_rows(connection, now.name)
     row = {"format": now.format, "revision": now.revision, "at": now.at}
     line = {"name": now.name, "text": digest_of(now.text), **row}
     connection.execute(schema.pipelines.insert(), [line])
     old = before.pipeline.jobs if before else ()
-    kept = {new.name for was, new in zip(old, now.pipeline.jobs, strict=False) if was is new}
-    if kept:
-        _take_out(connection, [job.name for job in old if job.name not in kept])
-    elif old:
-        connection.execute(delete(schema.jobs).where(schema.jobs.c.pipeline == now.name))
-    _put_in(connection, now, kept)
+    _insert_jobs(connection, now)
     there = {job.name for job in now.pipeline.jobs}
     retire(connection, [job.name for job in old if job.name not in there], upstream, now.at)
     drop_unused_texts(connection)
 
 
-def delete_row(connection: Connection, pipeline: str) -> None:
+def delete_rows(connection: Connection, pipeline: str) -> None:
+    connection.execute(delete(schema.jobs).where(schema.jobs.c.pipeline == pipeline))
     connection.execute(delete(schema.pipelines).where(schema.pipelines.c.name == pipeline))
 
 
@@ -96,8 +90,7 @@ def remove(
     connection: Connection, stored: Stored, upstream: Mapping[str, Iterable[str]], at: float
 ) -> None:
     """Takes a pipeline out, and remembers that its jobs were ours."""
-    delete_row(connection, stored.name)
-    connection.execute(delete(schema.jobs).where(schema.jobs.c.pipeline == stored.name))
+    delete_rows(connection, stored.name)
     retire(connection, [job.name for job in stored.pipeline.jobs], upstream, at)
     drop_unused_texts(connection)
 
@@ -110,37 +103,25 @@ def retire(
 ) -> None:
     """Remembers jobs that went; of very many the oldest are forgotten."""
     past = schema.past
-    rows = [(name, _told(upstream.get(name, ())), at) for name in names]
+    rows = [
+        {"name": name, "upstream": compact(sorted(upstream.get(name, ()))), "at": at}
+        for name in names
+    ]
     if rows:
-        insert(connection, past, rows)
+        connection.execute(past.insert(), rows)
         known = connection.execute(select(func.count()).select_from(past)).scalar() or 0
         if known > MOST_PAST:
             oldest = select(past.c.name).order_by(past.c.at).limit(known - MOST_PAST)
             connection.execute(delete(past).where(past.c.name.in_(oldest)))
 
 
-def _told(upstream: Iterable[str]) -> str:
-    return compact(sorted(upstream)) if upstream else "[]"
-
-
-def _take_out(connection: Connection, names: Iterable[str]) -> None:
-    if rows := [{"gone": name} for name in names]:
-        gone = delete(schema.jobs).where(schema.jobs.c.name == bindparam("gone"))
-        connection.execute(gone, rows)
-
-
-def _put_in(connection: Connection, stored: Stored, kept: Container[str]) -> None:
-    rows = JobRows(stored.name)
-    pairs = [
-        rows.row(job, place)
-        for place, job in enumerate(stored.pipeline.jobs)
-        if job.name not in kept
-    ]
+def _insert_jobs(connection: Connection, stored: Stored) -> None:
+    pairs = [job_row(job, stored.name, place) for place, job in enumerate(stored.pipeline.jobs)]
     texts = {digest_of(text): text for _, text in pairs if text is not None}
     texts[digest_of(stored.text)] = stored.text
     _write_texts(connection, texts)
     if pairs:
-        insert(connection, schema.jobs, [row for row, _ in pairs])
+        connection.execute(schema.jobs.insert(), [row for row, _ in pairs])
         there = select(schema.jobs.c.name).where(schema.jobs.c.pipeline == stored.name)
         connection.execute(delete(schema.past).where(schema.past.c.name.in_(there)))
 

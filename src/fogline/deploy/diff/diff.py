@@ -103,8 +103,7 @@ def diff(old: Pipeline | None, new: Pipeline | None) -> Diff:
     """What is to be done to make the new version of the old one; None is no pipeline at all."""
     before = {job.name: job for job in old.jobs} if old else {}
     after = {job.name: job for job in new.jobs} if new else {}
-    alike = _Alike()
-    changes = [_change(before.get(name), job, alike) for name, job in after.items()]
+    changes = [_change(before.get(name), job) for name, job in after.items()]
     changes += [
         Change(name, (REMOVED,), job, None) for name, job in before.items() if name not in after
     ]
@@ -112,39 +111,20 @@ def diff(old: Pipeline | None, new: Pipeline | None) -> Diff:
     return Diff(named.name if named else "", tuple(changes))
 
 
-def _change(old: Job | None, new: Job, alike: _Alike) -> Change:
+def _change(old: Job | None, new: Job) -> Change:
     if old is None:
         return Change(new.name, (ADDED,), None, new)
-    kinds = () if old is new else tuple(_kinds(old, new, alike))
+    kinds = () if old is new else tuple(_kinds(old, new))
     return Change(new.name, kinds or (UNCHANGED,), old, new)
 
 
-class _Alike:
-    """Whether two values are written alike. Many jobs have the very same work and parameters:
-    what was compared is remembered, for as long as the jobs are there."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, int], bool] = {}
-
-    def __call__(self, old: object, new: object) -> bool:
-        key = id(old), id(new)
-        if key not in self._known:
-            self._known[key] = _alike(old, new)
-        return self._known[key]
-
-    def works(self, old: Work, new: Work) -> bool:
-        if isinstance(old, Steps) and isinstance(new, Steps):
-            return self(old.steps, new.steps)
-        return old == new
-
-
-def _kinds(old: Job, new: Job, alike: _Alike) -> Iterator[str]:
+def _kinds(old: Job, new: Job) -> Iterator[str]:
     if old.node != new.node:
         yield MOVED
-    computed = alike.works(old.work, new.work) and old.input == new.input
+    computed = _works_alike(old.work, new.work) and old.input == new.input
     if not computed or not _same(old, old.reads, new, new.reads):
         yield CHANGED
-    if not alike(old.parameters, new.parameters):
+    if not _alike(old.parameters, new.parameters):
         yield UPDATED
     if old.publish != new.publish or not _same(old, old.writes, new, new.writes):
         yield REDIRECTED
@@ -159,6 +139,12 @@ def _muting(old: set[str], new: set[str]) -> Iterator[str]:
         yield MUTED
     if old - new:
         yield UNMUTED
+
+
+def _works_alike(old: Work, new: Work) -> bool:
+    if isinstance(old, Steps) and isinstance(new, Steps):
+        return _alike(old.steps, new.steps)
+    return old == new
 
 
 def _alike(old: object, new: object) -> bool:

@@ -7,8 +7,6 @@ here; `resolve` looks names, code and topics up.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import lru_cache
 from typing import TypeVar
 
 from fogline.deploy.manifest.fields import Fields
@@ -20,9 +18,8 @@ from fogline.deploy.manifest.manifest import (
     WrittenJob,
     WrittenPlace,
 )
-from fogline.deploy.manifest.pieces import Piece, Pieces, pieces_of
 from fogline.deploy.manifest.problems import Lines, Problems, closest
-from fogline.deploy.manifest.tree import MAX_VALUES, START, Items, Table, Value, Word, kind_of
+from fogline.deploy.manifest.tree import START, Items, Table, Value, Word, kind_of
 from fogline.deploy.manifest.yaml_tree import read_yaml
 from fogline.model.streams import FORMATS
 
@@ -40,35 +37,8 @@ INPUT_FIELDS = CODE_INPUT + GATEWAY_INPUT
 
 def read_composition(text: str) -> Composition:
     """What a text says, as far as it can be read, and what is wrong with the rest."""
-    pieces = pieces_of(text)
-    found = _of_pieces(pieces, Lines.of_yaml(text)) if pieces is not None else None
-    return found or _read(text, Problems(Lines.of_yaml(text)))
-
-
-def _read(text: str, problems: Problems) -> Composition:
+    problems = Problems(Lines.of_yaml(text))
     return _Reader(problems).composition(read_yaml(text, problems))
-
-
-def _of_pieces(pieces: Pieces, lines: Lines) -> Composition | None:
-    """None where something is wrong: that is told of the whole."""
-    jobs = [_known_job(piece) for piece in pieces.jobs]
-    whole = [job for job, _ in jobs if job is not None]
-    if len(whole) < len(jobs) or sum(size for _, size in jobs) > MAX_VALUES:
-        return None
-    rest = _read(pieces.shell, Problems(lines))
-    return None if len(rest.problems) else replace(rest, jobs=tuple(whole))
-
-
-@lru_cache(maxsize=2048)
-def _known_job(piece: Piece) -> tuple[WrittenJob | None, int]:
-    """A job that was read before, in the same lines, is not read again; its size, as `Value` has
-    it. No job where these lines are not one that is right."""
-    problems = Problems(Lines.of_yaml(piece.text))
-    tree = read_yaml(piece.text, problems, piece.above)
-    if not isinstance(tree, Items) or len(tree.items) != 1:
-        return None, 0
-    job = _Reader(problems).job(tree.items[0])
-    return (None if len(problems) else job), tree.size
 
 
 class _Unread:
@@ -103,7 +73,7 @@ class _Reader:
         unread = _Unread(self._problems)
         inputs = unread.of("inputs", lambda: self._places(fields, "inputs", None))
         items = unread.of("jobs", lambda: fields.items("jobs"))
-        jobs = [self.job(item) for item in items]
+        jobs = [self._job(item) for item in items]
         return Composition(
             tuple(job for job in jobs if job is not None),
             name.text if name else "",
@@ -120,7 +90,7 @@ class _Reader:
         message = f"a composition is a mapping with jobs, not {what}"
         self._problems.add("TYPE", message, at, "begin with jobs:")
 
-    def job(self, value: Value) -> WrittenJob | None:
+    def _job(self, value: Value) -> WrittenJob | None:
         if not isinstance(value, Table):
             self._problems.add("TYPE", f"a job is a mapping, not {kind_of(value)}", value.at)
             return None

@@ -63,13 +63,12 @@ def usable_text(text: str, problems: Problems) -> bool:
     return True
 
 
-def read_yaml(text: str, problems: Problems, above: int = 0) -> Value | None:
-    """The only document of a text, or None; everything wrong with it goes to `problems`. `above`
-    are the lines that a document has before the text."""
+def read_yaml(text: str, problems: Problems) -> Value | None:
+    """The only document of a text, or None; everything wrong with it goes to `problems`."""
     if not usable_text(text, problems):
         return None
     text = _DASHES.sub(r"\1---", text.removeprefix("\ufeff"))
-    builder = _Builder(Lines.of_yaml(text), problems, above)
+    builder = _Builder(Lines.of_yaml(text), problems)
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             builder.take(event)
@@ -92,11 +91,10 @@ def _add_syntax(error: Any, lines: Lines, problems: Problems) -> None:
 
 
 class _Builder:
-    def __init__(self, lines: Lines, problems: Problems, above: int) -> None:
+    def __init__(self, lines: Lines, problems: Problems) -> None:
         self.document: Value | None = None
         self._lines = lines
         self._problems = problems
-        self._above = above
         self._open: list[_Open] = []
         self._anchors: dict[str, Value] = {}
 
@@ -115,7 +113,7 @@ class _Builder:
                 self._anchors.clear()
 
     def _begin(self, event: Any) -> None:
-        at = self._spot(event.start_mark)
+        at = _spot(event.start_mark)
         if len(self._open) >= MAX_DEPTH:
             self._stop("TOO_DEEP", f"more than {MAX_DEPTH} levels of nesting", at)
         mapping = isinstance(event, yaml.MappingStartEvent)
@@ -144,16 +142,13 @@ class _Builder:
     def _meant(self, event: Any) -> Value:
         found = self._anchors.get(event.anchor)
         if found is None:
-            self._stop("SYNTAX", f"*{event.anchor} has no anchor yet", self._spot(event.start_mark))
+            self._stop("SYNTAX", f"*{event.anchor} has no anchor yet", _spot(event.start_mark))
             raise AssertionError
         return found
 
     def _stop(self, code: str, message: str, at: Spot, hint: str = "") -> None:
         self._problems.add(code, message, at, hint)
         raise _Stop
-
-    def _spot(self, mark: Any) -> Spot:
-        return Spot(mark.line + 1 + self._above, mark.column + 1)
 
     # ── values ──────────────────────────────────────────────────────────────────────────────────
 
@@ -187,19 +182,18 @@ class _Builder:
                 fields[name], keys[name] = inner, value.keys[name]
 
     def _word(self, event: Any) -> Word:
-        at = self._spot(event.start_mark)
+        at = _spot(event.start_mark)
         plain = event.style in _PLAIN and event.implicit[0] and event.tag != _TEXT_TAG
         return Word(event.value, at, plain, self._starts(event, at))
 
     def _starts(self, event: Any, at: Spot) -> tuple[Spot, ...]:
         """Where the lines of a value begin: of `|` blocks, and of what stands on one line."""
         if event.style == "|":
-            return self._block_starts(event.value.split("\n"), at.line - self._above)
+            return self._block_starts(event.value.split("\n"), at.line)
         if " " not in event.value:
             return ()  # a single word: nothing in it is ever pointed at
         column = at.column + (event.style not in _PLAIN)
-        line = at.line - self._above
-        written = self._lines.lines[line - 1 : line]
+        written = self._lines.lines[at.line - 1 : at.line]
         same = any(line.startswith(event.value, column - 1) for line in written)
         return (Spot(at.line, column),) if same else ()
 
@@ -207,7 +201,7 @@ class _Builder:
         written = self._lines.lines[before : before + len(values)]
         pairs = zip(values, written, strict=False)
         return tuple(
-            Spot(self._above + before + number, max(len(line.rstrip("\r")) - len(value), 0) + 1)
+            Spot(before + number, max(len(line.rstrip("\r")) - len(value), 0) + 1)
             for number, (value, line) in enumerate(pairs, 1)
         )
 

@@ -8,9 +8,8 @@ wrote down.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from operator import is_
 
 from fogline.deploy.resolve.query_topics import own_topics
 from fogline.deploy.resolve.topics import TopicTree, is_filter
@@ -71,25 +70,6 @@ class Flow:
         """The filters that take what this job writes."""
         for key in self.written.get(job, ()):
             yield from self.meets.get(key, ())
-
-
-class Flows:
-    """The graph that was made last is remembered: of a pipeline that is alone, what is checked
-    first is what is assigned afterwards. For several threads."""
-
-    def __init__(self) -> None:
-        self._last: tuple[Sequence[Job], Flow] | None = None
-
-    def of(self, jobs: tuple[Job, ...]) -> Flow:
-        last = self._last
-        if last is None or not same_jobs(jobs, last[0]):
-            self._last = last = (jobs, Flow.of(jobs))
-        return last[1]
-
-
-def same_jobs(these: Sequence[Job], those: Sequence[Job]) -> bool:
-    """Whether they are the very same objects, in the same order."""
-    return len(these) == len(those) and all(map(is_, these, those))
 
 
 def all_written(job: Job) -> tuple[Key, ...]:

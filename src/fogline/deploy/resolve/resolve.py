@@ -15,7 +15,7 @@ from fogline.deploy.manifest.manifest import (
 )
 from fogline.deploy.manifest.problems import Problems
 from fogline.deploy.manifest.tree import START, Spot, Word, shortened
-from fogline.deploy.resolve.flow import Flows, Key, key_of, told_cycle
+from fogline.deploy.resolve.flow import Key, key_of, told_cycle
 from fogline.deploy.resolve.places import Places
 from fogline.deploy.resolve.query_topics import redirected, stream_topics
 from fogline.deploy.resolve.topology import Topology
@@ -72,17 +72,15 @@ def resolve(
     files: Mapping[str, str] | None = None,
     functions: FunctionLoader = refuse_functions,
     check_steps: StepsCheck = any_steps,
-    flows: Flows | None = None,
 ) -> Resolved:
     """The pipeline a composition describes; raises PipelineError with everything wrong in it.
 
     `code` has packages by path as it is written, `files` the texts of .ins files by their name,
     `existing` the pipeline of every job that is known; `name` is for a composition without one.
-    `flows` may be shared with who asks for the graph of the same jobs afterwards.
     """
     problems = composition.problems.copy()
     known = Known(code, check, files or {}, functions, check_steps)
-    together = Together(composition, flows or Flows())
+    together = Together(composition)
     named = composition.name or name
     resolver = _Resolver(composition, topology, known, problems, together, named)
     pipeline = resolver.pipeline(existing)

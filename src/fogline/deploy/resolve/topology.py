@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from urllib.parse import urlsplit
 
 from fogline.model.nodes import GATEWAY, Node, NodeView
@@ -60,22 +59,6 @@ class Topology:
         return node.site if node.kind == GATEWAY and node.site else node.name
 
 
-class Topologies:
-    """The topology that was made last is remembered: nodes change more rarely than it is asked
-    for. For several threads."""
-
-    def __init__(self) -> None:
-        self._last: tuple[list[tuple[Node, str]], Topology] | None = None
-
-    def of(self, views: Collection[NodeView]) -> Topology:
-        made_of = [(view.node, view.state) for view in views]
-        last = self._last
-        if last is None or last[0] != made_of:
-            self._last = last = (made_of, Topology.of(views))
-        return last[1]
-
-
-@lru_cache(maxsize=4096)
 def endpoint(url: str) -> str | None:
     """`host:port`, the same for all ways to write one address; None for what is no address."""
     scheme, _, rest = url.strip().rpartition("://")

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 from fogline.common.errors import PipelineError, Problem
 from fogline.deploy.manifest.problems import Where
-from fogline.deploy.resolve.assign import Assignments, Wholes, assignments
+from fogline.deploy.resolve.assign import Assignments, assignments, connect
 from fogline.deploy.resolve.flow import Flow, find_cycle, told_cycle
 from fogline.deploy.resolve.topology import Topology
-from fogline.model.assignment_text import shared_parts
 from fogline.model.jobs import LOG, Assignment, Pipeline
-from fogline.model.nodes import GATEWAY, is_name
+from fogline.model.nodes import GATEWAY
 
 GatewayCheck = Callable[[Assignment], str | None]
 """Why a gateway would not take an assignment, or None."""
@@ -23,16 +22,15 @@ def check_whole(
     topology: Topology,
     check: GatewayCheck,
     where: Where,
-    wholes: Wholes,
 ) -> None:
     """Raises PipelineError where the new pipeline does not go with the others, or where a gateway
     would refuse a job as it is told it. `where` its jobs are written, problems are placed."""
     pipelines = [new, *others]
     found = [*_taken(new, pipelines[1:], where)]
     if not found:
-        whole = wholes.of(pipelines, topology)
-        found += [*_circles(new, pipelines, whole.flow, where)]
-        found += [*_refused(pipelines, whole.assignments, topology, check, where)]
+        flow, told = connect(pipelines, topology)
+        found += [*_circles(new, pipelines, flow, where)]
+        found += [*_refused(pipelines, told, topology, check, where)]
     if found:
         raise PipelineError(tuple(found))
 
@@ -66,21 +64,15 @@ def _refused(
     check: GatewayCheck,
     where: Where,
 ) -> Iterator[Problem]:
-    """Of the new jobs, and of those that are told otherwise because of them. What many gateways
-    are told alike is looked at once."""
+    """Of the new jobs, and of those that are told otherwise because of them."""
     gateways = {name for name, node in topology.nodes.items() if node.kind == GATEWAY}
     if not any(job.node in gateways for pipeline in pipelines for job in pipeline.jobs):
         return
     before = assignments(pipelines[1:], topology)
-    known: dict[object, str] = {}
     for name, (node, assignment) in told.items():
         if node not in gateways or before.get(name) == (node, assignment):
             continue
-        key = is_name(name), shared_parts(assignment)
-        reason = known.get(key)
-        if reason is None:
-            reason = known[key] = check(assignment) or ""
-        if reason:
+        if reason := check(assignment):
             chained = any(route.mode == LOG for route in assignment.routes)
             hint = "one job cannot feed another on its gateway: join them" if chained else ""
             yield where.problem("GATEWAY", f"{name} at {node}: {reason}", name, hint)

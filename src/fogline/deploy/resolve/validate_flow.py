@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from fogline.deploy.manifest.manifest import UNKNOWN, Composition, WrittenJob, WrittenPlace
-from fogline.deploy.resolve.flow import Flow, Flows, Key, find_cycle
+from fogline.deploy.resolve.flow import Flow, Key, find_cycle
 from fogline.deploy.resolve.topics import TopicTree, wrong_topic
 from fogline.deploy.resolve.unfed_topics import Finding, unfed
 from fogline.deploy.resolve.workloads import Computed
@@ -23,8 +23,7 @@ _NOTHING = Steps(())
 class Together:
     """`add` every job, then look at `cycle` and at what is `unfed`."""
 
-    def __init__(self, composition: Composition, flows: Flows) -> None:
-        self._flows = flows
+    def __init__(self, composition: Composition) -> None:
         self._jobs: list[Job] = []
         self._anything = composition.unread
         """Nobody knows what else is written."""
@@ -67,7 +66,7 @@ class Together:
     @cached_property
     def _flow(self) -> Flow:
         """To be asked for when all jobs are there."""
-        return self._flows.of(tuple(self._jobs))
+        return Flow.of(self._jobs)
 
     def cycle(self) -> tuple[str, ...]:
         return find_cycle(self._flow)

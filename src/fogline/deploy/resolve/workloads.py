@@ -71,9 +71,6 @@ class Works:
         self._known = known
         self._problems = problems
         self._queries: dict[str, QueryFile | tuple[Problem, ...]] = {}
-        self._binaries: dict[tuple[str, int, int], Computed] = {}
-        """What a gateway's binary computes. Jobs of one operation have the same mappings of
-        arguments: these are looked at once."""
 
     def work(self, job: WrittenJob, node: Node | None) -> Computed | None:
         """What a job computes; None when something is wrong with it or its node is unknown."""
@@ -132,13 +129,6 @@ class Works:
         return self._code(job.entry, binary, job)
 
     def _gateway_binary(self, job: WrittenJob, binary: Word) -> Computed | None:
-        key = binary.text, id(job.parameters), id(job.input)
-        made = self._binaries.get(key)
-        if made is None and (made := self._recipe(job, binary)) is not None:
-            self._binaries[key] = made
-        return made
-
-    def _recipe(self, job: WrittenJob, binary: Word) -> Computed | None:
         found = recipe(binary.text, job.parameters)
         if found is None:
             message = f"a gateway has no {shortened(binary.text)!r}"

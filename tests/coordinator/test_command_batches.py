@@ -1,4 +1,4 @@
-"""The JSON of many assignments, written quickly."""
+"""Commands for several nodes in one request."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import pytest
 
 from fogline.common.errors import DataError
 from fogline.control.errors import NoAnswerError
-from fogline.coordinator.reconcile.command_batches import grouped
+from fogline.coordinator.reconcile.command_batches import batch_commands
 from fogline.coordinator.reconcile.state import INSTALL, REMOVE, Command
 from fogline.coordinator.wiring import ControlLine
-from fogline.model.assignment_text import MOST_KNOWN, AssignmentTexts, named
 from fogline.model.jobs import (
     PUBLISH,
     Assignment,
@@ -22,7 +21,7 @@ from fogline.model.jobs import (
     Route,
     Scalar,
     Steps,
-    canonical,
+    name_assignments,
 )
 
 READS, ROUTES = (Place("in/{gateway}"),), (Route(PUBLISH, "out", "mqtt://x:1"),)
@@ -33,29 +32,12 @@ WORKS = (
 )
 
 
-def test_texts_and_versions_are_those_of_the_assignments() -> None:
-    texts = AssignmentTexts()
-    for number in range(2 * MOST_KNOWN):
-        work = WORKS[number % 3]
-        shared: dict[str, Scalar] = {"n": number // 3}
-        for job in ("a", 'b"\\', "ü"):
-            made = Assignment(
-                *(job, "p", work, READS, ROUTES, shared),
-                made=("x",) if number % 2 else (),
-                signed={"t": "k"} if number % 5 else {},
-                muted=("m",) if number % 7 else (),
-            )
-            assert texts.of(made) == canonical(made.as_json())
-            assert texts.version(made) == made.version
-
-
-def test_what_is_equal_to_python_only_has_another_text() -> None:
-    texts = AssignmentTexts()
-    found = {
-        texts.of(Assignment("a", "p", Steps(({"op": "x", "n": value},)), parameters={"v": value}))
-        for value in (1, 1.0, True)
-    }
-    assert len(found) == 3
+def test_what_is_equal_to_python_only_has_another_version_and_batch() -> None:
+    works = [Steps(({"op": "x", "n": value},)) for value in (1, 1.0, True)]
+    found = [Assignment("a", "p", work) for work in works]
+    found += [Assignment("a", "p", works[0], parameters={"v": value}) for value in (1, 1.0, True)]
+    assert len({assignment.version for assignment in found}) == 6
+    assert len(asks(*((f"n{n}", "a", told) for n, told in enumerate(found)))) == 6
 
 
 def asks(*commands: tuple[str, str, Assignment]) -> list[tuple[object, dict[str, object]]]:
@@ -63,19 +45,15 @@ def asks(*commands: tuple[str, str, Assignment]) -> list[tuple[object, dict[str,
         Command(number, node, INSTALL, (job,), ("v",), 0.0, (told,))
         for number, (node, job, told) in enumerate(commands)
     ]
-    groups = grouped(made)
-    assert {group.op for group in groups} <= {INSTALL}
-    return [
-        (json.loads(g.body), {node: json.loads(part) for node, part in g.parts.items()})
-        for g in groups
-    ]
+    batches = batch_commands(made)
+    assert {batch.op for batch in batches} <= {INSTALL}
+    return [json.loads(json.dumps((batch.body, batch.parts))) for batch in batches]
 
 
 def test_what_nodes_are_told_alike_is_written_once_and_read_back_with_its_names() -> None:
     parameters: dict[str, Scalar] = {"x": 1, "y": "Infinity"}
     first = Assignment("", "p", WORKS[0], READS, ROUTES, parameters, {"format": "json"})
-    told = {node: first.named(f"j@{node}") for node in "abc"}
-    assert told["a"] == replace(first, job="j@a")
+    told = {node: replace(first, job=f"j@{node}") for node in "abc"}
     other = Assignment("other", "p", WORKS[0], READS, ROUTES, {"x": 1.0})
     found = asks(*((node, a.job, a) for node, a in told.items()), ("d", "other", other))
     assert [set(parts) for _, parts in found] == [{"a", "b", "c"}, {"d"}]
@@ -83,7 +61,7 @@ def test_what_nodes_are_told_alike_is_written_once_and_read_back_with_its_names(
         assert isinstance(body, dict)
         for node, part in parts.items():
             assert isinstance(part, dict)
-            (read,) = named(body["assignments"], part["jobs"])
+            (read,) = name_assignments(body["assignments"], part["jobs"])
             expected = told.get(node, other)
             assert Assignment.from_json(read) == expected
             assert Assignment.from_json(read).version == expected.version
@@ -91,9 +69,9 @@ def test_what_nodes_are_told_alike_is_written_once_and_read_back_with_its_names(
 
 def test_removing_tells_names_only() -> None:
     commands = [Command(1, node, REMOVE, (f"j@{node}", "k"), ("", ""), 0.0) for node in "ab"]
-    (group,) = grouped(commands)
-    assert (group.op, group.body) == (REMOVE, "{}")
-    assert group.parts == {node: f'{{"jobs":["j@{node}","k"]}}' for node in "ab"}
+    (batch,) = batch_commands(commands)
+    assert (batch.op, batch.body) == (REMOVE, {})
+    assert batch.parts == {node: {"jobs": [f"j@{node}", "k"]} for node in "ab"}
 
 
 def test_what_json_lacks_is_refused() -> None:
@@ -107,6 +85,6 @@ def test_what_json_lacks_is_refused() -> None:
 def test_names_that_do_not_go_with_the_assignments_are_refused() -> None:
     for assignments, jobs in (([{}], ["a", "b"]), ([{}, {}], ["a"]), ([1], ["a"])):
         with pytest.raises(DataError, match="names of jobs"):
-            named(assignments, jobs)
+            name_assignments(assignments, jobs)
     for assignments in (None, 7, [{"job": "a"}]):
-        assert named(assignments, None) is assignments
+        assert name_assignments(assignments, None) is assignments
