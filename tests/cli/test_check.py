@@ -115,6 +115,8 @@ BROKEN = [
     (S, 'i = COMPUTE x TO mqtt(host="a")', "PARAMETER", 2, 18, 'TO mqtt needs topic="…"', ""),
     (S, 'i = COMPUTE x TO mqtt(topic="cmd/#")', "PARAMETER", 2, 23, "cannot go to 'cmd/#'",
      "wildcards"),
+    (S, 'i = COMPUTE x TO mqtt(topic="fogline/nodes/n/do")', "PARAMETER", 2, 23,
+     "cannot go to 'fogline/nodes/n/do'", "belong to Fogline itself"),
     (S, 'i = COMPUTE x TO mqtt(topic="$SYS/cmd")', "PARAMETER", 2, 23, "cannot go to '$SYS/cmd'",
      "belong to the broker"),
     (S, 'i = COMPUTE x BY room TO mqtt(topic="cmd/{rom}")', "PARAMETER", 2, 31,

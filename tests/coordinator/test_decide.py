@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fogline.common.backoff import wait_seconds
 from fogline.coordinator.reconcile.answers import absorb, forget_settled
 from fogline.coordinator.reconcile.decide import decide, replay
 from fogline.coordinator.reconcile.state import (
@@ -28,7 +29,6 @@ from fogline.coordinator.reconcile.state import (
     Memory,
     Order,
     Wanted,
-    wait_seconds,
 )
 from fogline.model.jobs import Assignment, Place, Steps
 from fogline.model.nodes import GONE, ONLINE, SILENT, SITE, Node, NodeView, Observed

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 from hypothesis import given
 
-from fogline.broker.topics import matches
 from fogline.deploy.diff.order import downstream_first, upstream_first
 from fogline.deploy.resolve.flow import Flow, find_cycle
 from fogline.model.jobs import Code, Job, Place
+from fogline.model.topics import matches
 from tests.deploy.graphs import code_lists
 
 WORK = Code("m:f", "1", "m.py")

@@ -8,9 +8,9 @@ import pytest
 
 from fogline.common.errors import PipelineError
 from fogline.deploy.manifest.composition import read_composition
-from fogline.deploy.resolve.code_input import wrong_input
 from fogline.deploy.resolve.resolve import Package, resolve
 from fogline.deploy.resolve.topology import Topology, broker_address, endpoint
+from fogline.deploy.resolve.workloads import wrong_input
 from fogline.model.jobs import Code, Job, Place, Query, Scalar, Steps
 from tests.deploy.kit import SITES, AnyCode, gateway, no_complaint, resolved, site, topology
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fogline.broker.topics import matches
-from fogline.deploy.resolve.topics import TopicTree, wrong_topic
+from fogline.model.topics import TopicTree, matches, wrong_job_topic
 
 levels = st.sampled_from(["a", "b", "", "c"])
 topics = st.lists(levels, min_size=1, max_size=4).map("/".join).filter(bool)
@@ -50,10 +49,11 @@ def test_a_very_long_topic() -> None:
 
 
 def test_what_is_no_topic() -> None:
-    assert wrong_topic("a/b", wildcards=False) is None
-    assert wrong_topic("a/+/#", wildcards=True) is None
-    for wrong in ("", "a\0", "x" * 70_000, "$SYS", "fogline/nodes"):
-        assert wrong_topic(wrong, wildcards=True)
+    assert wrong_job_topic("a/b", reading=False) is None
+    assert wrong_job_topic("a/+/#", reading=True) is None
+    for wrong in ("", "a\0", "x" * 70_000, "$SYS", "fogline/nodes", "$share/g/a", "\ud800"):
+        assert wrong_job_topic(wrong, reading=True)
+        assert wrong_job_topic(wrong, reading=False)
     for wrong in ("a+", "#/a", "a#", "a/b+/c"):
-        assert wrong_topic(wrong, wildcards=True)
-        assert wrong_topic(wrong, wildcards=False)
+        assert wrong_job_topic(wrong, reading=True)
+        assert wrong_job_topic(wrong, reading=False)

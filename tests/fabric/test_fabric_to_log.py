@@ -21,8 +21,8 @@ from fogline.fabric.contract import FabricLog, FabricLogStatus
 from fogline.fabric.errors import NodeAway
 from fogline.fabric.federation.fabric import Fabric
 from fogline.fabric.federation.sources import OwnChanges
-from fogline.fabric.query.query_types import Names, Range
-from fogline.fabric.streams.fabric_log import ChangeSource, source_of_store
+from fogline.fabric.query.query_types import ChangeSource, Names, Range
+from fogline.fabric.streams.fabric_log import source_of_store
 from fogline.fabric.streams.fabric_to_log import FabricFeed
 from fogline.log import SiteLog
 from fogline.model.question import Question

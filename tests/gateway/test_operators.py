@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fogline.gateway.operators.base import BadStep, Record
 from fogline.gateway.operators.condition import compile_condition
+from fogline.gateway.operators.convert import between
 from fogline.gateway.operators.hashing import unit, xxh64
-from fogline.gateway.operators.units import between
 from fogline.gateway.operators.when import parse_when
 from tests.gateway.helpers import BASE, message, run
 

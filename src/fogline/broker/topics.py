@@ -1,4 +1,4 @@
-"""Topics and filters as MQTT defines them: what is valid, and which filter takes which topic."""
+"""The rules of `fogline.model.topics`, as errors of brokers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Iterable, Sequence
 
 from fogline.broker.errors import BrokerError, TopicError
 from fogline.broker.interface import Message
-from fogline.model.topics import LONGEST, SHARE, split_share, wrong_filter, wrong_topic
+from fogline.model.topics import (
+    LONGEST,
+    SHARE,
+    matches,
+    overlap,
+    split_share,
+    wrong_filter,
+    wrong_topic,
+)
 
 __all__ = [
     "LARGEST",
@@ -17,6 +25,7 @@ __all__ = [
     "check_messages",
     "check_topic",
     "matches",
+    "overlap",
     "split_share",
 ]
 
@@ -54,28 +63,3 @@ def check_filters(patterns: str | Sequence[str]) -> Sequence[str]:
     for pattern in several:
         check_filter(pattern)
     return several
-
-
-def overlap(first: str, second: str) -> bool:
-    """Whether there may be a topic that both filters (without `$share/…`) take."""
-    one, other = first.split("/"), second.split("/")
-    for here, there in zip(one, other, strict=False):
-        if "#" in (here, there):
-            return True
-        if here != there and "+" not in (here, there):
-            return False
-    rest = one[len(other) :] or other[len(one) :]
-    return not rest or rest == ["#"]
-
-
-def matches(pattern: str, topic: str) -> bool:
-    """Whether a filter (without `$share/…`) takes a topic; wildcards do not open `$` topics."""
-    if topic.startswith("$") and pattern[:1] in ("+", "#"):
-        return False
-    wanted, levels = pattern.split("/"), topic.split("/")
-    for place, level in enumerate(wanted):
-        if level == "#":
-            return True
-        if place >= len(levels) or level not in ("+", levels[place]):
-            return False
-    return len(wanted) == len(levels)

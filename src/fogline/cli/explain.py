@@ -37,8 +37,7 @@ def explain_file(path: Path, as_json: bool, with_spark: bool, settings: Settings
 def spark_plans(loaded: LoadedQuery, plan: Plan, settings: Settings) -> dict[str, str]:
     """Spark's physical plan of every query of the program, without reading any data."""
     from fogline.spark.compile.functions import spark_functions
-    from fogline.spark.compile.physical import physical_plan
-    from fogline.spark.compile.program import compile_program
+    from fogline.spark.compile.program import compile_program, physical_plan
     from fogline.spark.compile.scan import Input
     from fogline.spark.session.session import open_session
 

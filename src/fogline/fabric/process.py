@@ -7,16 +7,23 @@ starts it anew.
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
+
+import pyarrow as pa
 
 from fogline.broker import Tls
+from fogline.common.backoff import Backoff
 from fogline.common.errors import FoglineError, UsageError
 from fogline.common.http.server import listen_again
 from fogline.common.process.parent import Parent
@@ -27,7 +34,6 @@ from fogline.fabric.api.tokens_file import Callers
 from fogline.fabric.contract import ControlBroker, StoreProcessConfig, StoreStatus
 from fogline.fabric.http.secrets import Secrets
 from fogline.fabric.membership.options import FabricOptions
-from fogline.fabric.memory import save_memory
 from fogline.fabric.query.records import Descriptions, descriptions_of
 from fogline.fabric.query.space_keys import SpaceKeys
 from fogline.fabric.streams.fabric_to_log import FabricFeed
@@ -43,6 +49,8 @@ _NICENESS = 10
 _STATUS_SECONDS = 2.0
 _TICK_SECONDS = 0.5
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+_ARENAS, _FEW = -8, 2
+"""glibc keeps memory by thread; with many threads that never comes back."""
 _FIXED = ("site", "folder", "host", "hosts", "port", "limits", "control")
 """What a running process cannot change."""
 _UNITS = {
@@ -59,7 +67,7 @@ def main() -> None:
     save_memory()
     parent = Parent(StoreProcessConfig)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    pause = _FIRST_PAUSE
+    backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
     while not parent.gone.is_set():
         try:
             run(parent)
@@ -69,8 +77,8 @@ def main() -> None:
             hint = error.hint if isinstance(error, FoglineError) else ""
             print(f"store: {error}", file=sys.stderr, flush=True)
             failure = StoreStatus(state, why=str(error), hint=hint)
-            changed = _wait(parent, failure, pause)
-            pause = _FIRST_PAUSE if changed else min(2 * pause, _LONGEST_PAUSE)
+            if _wait(parent, failure, backoff.next()):
+                backoff.reset()
 
 
 def run(parent: Parent[StoreProcessConfig]) -> None:
@@ -217,6 +225,29 @@ def _wait(parent: Parent[StoreProcessConfig], failure: StoreStatus, seconds: flo
             parent.config = config
             return True
     return False
+
+
+def save_memory() -> None:
+    """A process with as little memory as can be: before there are threads, and before the first
+    column is made."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_ARENAS, _FEW)
+    pa.set_memory_pool(pa.system_memory_pool())
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    sys.meta_path.insert(0, _WithoutPandas())
+
+
+class _WithoutPandas(MetaPathFinder):
+    """Arrow imports pandas with the first column if it can: forty megabytes for nothing here."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name == "pandas":
+            raise ModuleNotFoundError("the store does without pandas", name=name)
+        return None
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@ The files are described in docs/design/site-log.md; `io.fogline.log` reads and w
 """
 
 from fogline.log.errors import LogBusy, LogDamaged, LogError, LogFull, LogGone
-from fogline.log.files.claims import Claim, claim_reader
 from fogline.log.files.frames import Frame, Record
 from fogline.log.files.positions import (
+    Claim,
+    claim_reader,
     forget_reader,
     get_position,
     lowest_position,

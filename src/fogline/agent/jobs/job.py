@@ -22,7 +22,7 @@ from fogline.model.sample_fractions import Shares
 from fogline.model.sites import bad_log, command_log, insight_log, late_log, out_log, stream_log
 from fogline.model.streams import FABRIC, MQTT, StreamSource
 from fogline.plan.analysis.query_file import LoadedQuery, check_text
-from fogline.plan.lowering.choose import chosen
+from fogline.plan.lowering.split import chosen
 from fogline.plan.operators import Emit, Scan, walk_plan
 
 

@@ -106,8 +106,7 @@ def run_program(
     Of a batch only results that belong to it are shown.
     """
     from fogline.spark.compile.functions import spark_functions
-    from fogline.spark.run.engine import StreamRun, run_batch
-    from fogline.spark.run.rejects import count_rejects
+    from fogline.spark.run.engine import StreamRun, count_rejects, run_batch
     from fogline.spark.session.session import open_session
 
     with screen:

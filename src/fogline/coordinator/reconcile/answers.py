@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice, takewhile
 
+from fogline.common.backoff import wait_seconds
 from fogline.coordinator.reconcile.state import (
     BELIEF_SECONDS,
     DONE,
@@ -14,8 +15,6 @@ from fogline.coordinator.reconcile.state import (
     REFUSED_FIRST,
     REFUSED_LONGEST,
     REMOVED,
-    RETRY_FIRST,
-    RETRY_LONGEST,
     Answer,
     Belief,
     Beliefs,
@@ -23,7 +22,6 @@ from fogline.coordinator.reconcile.state import (
     Memory,
     Pause,
     Wanted,
-    wait_seconds,
 )
 from fogline.model.nodes import NodeView
 
@@ -109,7 +107,7 @@ class _Draft:
         before = self._pauses.get(answer.node)
         attempts = before.attempts if before else 0
         seed = f"{self._before.seed}/{answer.node}"
-        wait = wait_seconds(seed, attempts, RETRY_FIRST, RETRY_LONGEST)
+        wait = wait_seconds(seed, attempts)
         self._pauses[answer.node] = Pause(attempts + 1, answer.at + wait, answer.problem)
 
     def _believe(self, command: Command, answer: Answer) -> None:

@@ -17,7 +17,6 @@ from fogline.coordinator.pipelines.ports import Control
 from fogline.coordinator.reconcile.answers import absorb
 from fogline.coordinator.reconcile.command_batches import batch_commands
 from fogline.coordinator.reconcile.decide import decide
-from fogline.coordinator.reconcile.notifier import News
 from fogline.coordinator.reconcile.planner import Nodes, Planner
 from fogline.coordinator.reconcile.state import (
     DEADLINE_SECONDS,
@@ -45,6 +44,29 @@ MOST_TOLD = 20
 """Nodes and jobs in a line of the event log."""
 
 _say = logging.getLogger(__name__)
+
+
+class News:
+    """Counts what happens. For several threads."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._number = 0
+
+    @property
+    def number(self) -> int:
+        return self._number
+
+    def tell(self) -> None:
+        """Something may be different now."""
+        with self._changed:
+            self._number += 1
+            self._changed.notify_all()
+
+    def wait(self, seen: int, seconds: float) -> None:
+        """Until there is more than was seen, or so long."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._number != seen, seconds)
 
 
 class Outstanding:

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fogline.common.backoff import wait_seconds
 from fogline.common.errors import DataError
 from fogline.common.fabric_secret import (
     ACCEPT_SECONDS,
@@ -26,7 +27,6 @@ from fogline.common.fabric_secret import (
 )
 from fogline.control.groups import Outcome
 from fogline.coordinator.pipelines.ports import Control
-from fogline.coordinator.reconcile.state import RETRY_FIRST, RETRY_LONGEST, wait_seconds
 from fogline.model.nodes import SITE, NodeView
 
 OP = "secret"
@@ -128,7 +128,7 @@ class SecretHandover:
                 self._replace(self._secret.rotate(self._clock(), above=site.version))
         except Exception as error:
             site.problem = str(error)
-            wait = wait_seconds(f"{self._seed}/{name}", site.attempts, RETRY_FIRST, RETRY_LONGEST)
+            wait = wait_seconds(f"{self._seed}/{name}", site.attempts)
             site.attempts, site.due = site.attempts + 1, self._clock() + wait
 
     def _shown(self, name: str, view: NodeView) -> dict[str, Any]:

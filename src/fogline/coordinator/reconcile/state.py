@@ -5,7 +5,6 @@ All of it is frozen. `Memory` may be thrown away at any moment: nothing but time
 
 from __future__ import annotations
 
-import random
 from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field
 
@@ -18,7 +17,6 @@ REMOVED = ""
 """The version of a job that is not there."""
 
 DEADLINE_SECONDS = 10.0
-RETRY_FIRST, RETRY_LONGEST = 0.5, 30.0
 REFUSED_FIRST, REFUSED_LONGEST = 5.0, 60.0
 BELIEF_SECONDS = 5.0
 """How long an answer counts more than what the node's status says: that may be older."""
@@ -158,9 +156,3 @@ class Memory:
     def problem(self, node: str, job: str) -> str:
         refusal = self.refusals.get((node, job))
         return refusal.problem if refusal else ""
-
-
-def wait_seconds(seed: str, attempts: int, first: float, longest: float) -> float:
-    """Doubles with every attempt, less up to half: the same for the same seed."""
-    whole = min(longest, first * float(1 << min(attempts, 30)))
-    return whole * (1 - random.Random(f"{seed}/{attempts}").random() / 2)

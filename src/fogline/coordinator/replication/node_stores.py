@@ -8,11 +8,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fogline.common.backoff import wait_seconds
 from fogline.common.errors import DataError
 from fogline.coordinator.nodes.replicas import Copies, holds
 from fogline.coordinator.nodes.store_reports import Metrics, Report, read_report
 from fogline.coordinator.pipelines.ports import Control
-from fogline.coordinator.reconcile.state import RETRY_FIRST, RETRY_LONGEST, wait_seconds
 from fogline.model.nodes import SITE, NodeView
 from fogline.model.sample_fractions import Shares
 
@@ -159,7 +159,7 @@ class Lines:
         except Exception as error:
             line.fresh = False
             line.seen = replace(line.seen, problem=_said(line.op, error))
-        wait = wait_seconds(f"{self._seed}/{name}", line.attempts, RETRY_FIRST, RETRY_LONGEST)
+        wait = wait_seconds(f"{self._seed}/{name}", line.attempts)
         line.attempts, line.due = line.attempts + 1, now + wait
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Set
 
 from fogline.deploy.resolve.flow import Flow, Key, key_of
 from fogline.deploy.resolve.query_topics import signed_topics
-from fogline.deploy.resolve.topics import TopicTree
 from fogline.deploy.resolve.topology import Topology
 from fogline.model.jobs import (
     LINK,
@@ -28,6 +27,7 @@ from fogline.model.jobs import (
     Route,
     Steps,
 )
+from fogline.model.topics import TopicTree
 
 Assignments = dict[str, tuple[str, Assignment]]
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fogline.deploy.resolve.query_topics import own_topics
-from fogline.deploy.resolve.topics import TopicTree, is_filter
 from fogline.model.jobs import Job, Place, Query
+from fogline.model.topics import TopicTree, is_filter
 
 Key = tuple[str, str]
 """A topic or filter, and the node or broker where it is."""

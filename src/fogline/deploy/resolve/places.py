@@ -8,10 +8,10 @@ from fogline.common.errors import START_SITE
 from fogline.deploy.manifest.manifest import WrittenJob, WrittenPlace
 from fogline.deploy.manifest.problems import Problems, listed
 from fogline.deploy.manifest.tree import Word, shortened
-from fogline.deploy.resolve.topics import wrong_topic
 from fogline.deploy.resolve.topology import Topology, broker_address
 from fogline.model.jobs import Place
 from fogline.model.nodes import GATEWAY, SITE, Node
+from fogline.model.topics import wrong_job_topic
 
 
 class Places:
@@ -89,9 +89,9 @@ class Places:
         return None
 
     def usable(self, topic: Word, reading: bool) -> bool:
-        wrong = wrong_topic(topic.text, reading)
+        wrong = wrong_job_topic(topic.text, reading)
         if wrong:
-            self._problems.add("TOPIC", f"topic {shortened(topic.text)!r} {wrong}", topic.at)
+            self._problems.add("TOPIC", wrong[0], topic.at, wrong[1])
         return wrong is None
 
     def _seen(self, node: Node, written: WrittenPlace, home: Node | None) -> str:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from fogline.deploy.resolve.flow import Flow, Key
-from fogline.deploy.resolve.topics import TopicTree, is_filter
+from fogline.model.topics import TopicTree, is_filter
 
 _DIGITS = re.compile(r"[0-9]+")
 _SHORTEST, _LONGEST = 4, 200

@@ -11,10 +11,10 @@ from functools import cached_property
 
 from fogline.deploy.manifest.manifest import UNKNOWN, Composition, WrittenJob, WrittenPlace
 from fogline.deploy.resolve.flow import Flow, Key, find_cycle
-from fogline.deploy.resolve.topics import TopicTree, wrong_topic
 from fogline.deploy.resolve.unfed_topics import Finding, unfed
 from fogline.deploy.resolve.workloads import Computed
 from fogline.model.jobs import Job, Place, Steps
+from fogline.model.topics import TopicTree, wrong_job_topic
 
 _NOTHING = Steps(())
 """What a job computes stands in for where that is not known: its topics are what counts."""
@@ -53,7 +53,7 @@ class Together:
     def note_doubtful(self, place: WrittenPlace) -> None:
         """Something comes on this topic, somewhere."""
         topic = place.topic.text
-        if wrong_topic(topic, wildcards=True) is None:
+        if wrong_job_topic(topic, reading=True) is None:
             self._doubtful.add(topic, True)
         else:
             self._anything = True

@@ -11,16 +11,20 @@ from fogline.deploy.manifest.manifest import CODE_INPUT, WrittenJob, is_query_fi
 from fogline.deploy.manifest.problems import Problems
 from fogline.deploy.manifest.tree import Spot, Word, shortened
 from fogline.deploy.resolve.binaries import KNOWN, recipe
-from fogline.deploy.resolve.code_input import wrong_input
 from fogline.language.ast import QueryFile
 from fogline.language.parser import parse
 from fogline.model.jobs import Code, Query, Scalar, Steps, Work
 from fogline.model.nodes import GATEWAY, SITE, Node
 from fogline.plan.analysis.analyse import refuse_functions
 from fogline.plan.analysis.build import plan_query
-from fogline.plan.analysis.catalog import FunctionLoader
+from fogline.plan.analysis.catalog import FunctionLoader, duration_ms
 
 KINDS_OF_CODE = (".py", ".whl")
+_TYPES = frozenset(
+    {"double", "number", "long", "bigint", "int", "integer", "string", "text", "boolean"}
+)
+"""Of the columns in the schema of an input."""
+_INDEFINITE = {"entry": "code", "query": "a query"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,4 +245,16 @@ class Works:
         self._problems.add(problem.code, message, at, problem.hint)
 
 
-_INDEFINITE = {"entry": "code", "query": "a query"}
+def wrong_input(given: Mapping[str, str]) -> str:
+    """Why a site cannot read what a job's `input` says (its schema, its lateness), or nothing."""
+    lateness = given.get("lateness")
+    if lateness is not None and duration_ms(lateness) is None:
+        return f"lateness {shortened(lateness)!r} is no time: for example 2 s"
+    names: list[str] = []
+    for part in given["schema"].split(",") if "schema" in given else ():
+        name, _, kind = part.strip().partition(" ")
+        if not name or (kind.strip().lower() or "string") not in _TYPES:
+            return f"{shortened(part.strip())!r} in the schema is no name and type"
+        names.append(name)
+    twice = next((name for name in names if names.count(name) > 1), "")
+    return f"{shortened(twice)} is twice in the schema" if twice else ""

@@ -30,6 +30,7 @@ from fogline.fabric.query.query_types import (
     ANSWERED,
     Aggregate,
     Answers,
+    ChangeSource,
     Names,
     NodeAnswer,
     Place,
@@ -47,7 +48,6 @@ from fogline.fabric.query.spaces import (
 )
 from fogline.fabric.replicas.copies import Copies
 from fogline.fabric.replicas.restore import Restore
-from fogline.fabric.streams.fabric_log import ChangeSource
 from fogline.model.keys import Keys
 from fogline.model.question import Question
 from fogline.storage.errors import QueryLimit, StoreError

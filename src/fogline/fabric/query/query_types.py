@@ -13,6 +13,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from fogline.model.keys import Keys
+from fogline.model.question import Question
+from fogline.storage.query.changes import Changes
 from fogline.storage.query.queries import AGGREGATES, DEFAULT_ROWS
 
 ANSWERED, COPY, AWAY, REFUSED, LIMITED = "answered", "copy", "away", "refused", "limited"
@@ -86,6 +88,26 @@ class Answers(Protocol):
         ...
 
     def sql(self, text: str) -> pa.Table: ...
+
+
+class ChangeSource(Protocol):
+    """The values of one node in the order in which they came; see
+    `fogline.fabric.federation.sources`.
+
+    For any thread. Raises `StoreError`; when the node has another store than told, `NodeAway`.
+    """
+
+    @property
+    def store_id(self) -> str: ...
+
+    @property
+    def at(self) -> str:
+        """The node that is asked: the one they are of, or one that has a copy."""
+        ...
+
+    def changes(self, after: int, question: Question, limit: int) -> Changes:
+        """May leave the entities out of account; of no metrics, only where the changes end now."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

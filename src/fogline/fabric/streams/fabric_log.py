@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,13 +25,13 @@ from fogline.common.state_files import (
     write_state,
 )
 from fogline.fabric.query.parameters import wants_node
+from fogline.fabric.query.query_types import ChangeSource
 from fogline.fabric.query.records import Descriptions, from_node, payloads
 from fogline.log import LogWriter, SiteLog
 from fogline.log.errors import write_failed
 from fogline.model.question import Question
 from fogline.storage.errors import BadValue
 from fogline.storage.names import parse_all
-from fogline.storage.query.changes import Changes
 
 PAGE = 20_000
 _BEGINS = "begins"
@@ -41,26 +40,6 @@ _NOTHING = Question(metrics=())
 
 Describe = Callable[[], Descriptions]
 """What is known about metrics now; asked for only when there are values."""
-
-
-class ChangeSource(Protocol):
-    """The values of one node in the order in which they came; see
-    `fogline.fabric.federation.sources`.
-
-    For any thread. Raises `StoreError`; when the node has another store than told, `NodeAway`.
-    """
-
-    @property
-    def store_id(self) -> str: ...
-
-    @property
-    def at(self) -> str:
-        """The node that is asked: the one they are of, or one that has a copy."""
-        ...
-
-    def changes(self, after: int, question: Question, limit: int) -> Changes:
-        """May leave the entities out of account; of no metrics, only where the changes end now."""
-        ...
 
 
 def source_of_store(store_id: str) -> int:

@@ -11,9 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 
+from fogline.common.backoff import Backoff
 from fogline.common.errors import FoglineError
 from fogline.fabric.contract import FabricLog, FabricLogStatus
-from fogline.fabric.streams.fabric_log import ChangeSource, Describe, FeedLog, forget
+from fogline.fabric.query.query_types import ChangeSource
+from fogline.fabric.streams.fabric_log import Describe, FeedLog, forget
 from fogline.log import LogError, SiteLog
 from fogline.model.question import Question
 from fogline.model.sites import FABRIC_LOGS
@@ -178,9 +180,8 @@ class _Rest:
     def __init__(self) -> None:
         self.until = 0.0
         self.why = ""
-        self._pause = _FIRST_PAUSE
+        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
 
     def begin(self, why: str) -> None:
         self.why = why
-        self.until = time.monotonic() + self._pause
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        self.until = time.monotonic() + self._backoff.next()

@@ -11,11 +11,12 @@ from typing import cast
 
 import pyarrow as pa
 
-from fogline.broker.topics import matches
+from fogline.common.backoff import Backoff
 from fogline.common.errors import FoglineError, UsageError
 from fogline.fabric.contract import INSIGHTS, READINGS, RESULTS, FeedStatus, StoreFeed
 from fogline.log import LogError, SiteLog, forget_reader
 from fogline.log.files.segments import list_segments
+from fogline.model.topics import matches
 from fogline.storage.errors import StoreFull
 from fogline.storage.ingest.decode import Source
 from fogline.storage.ingest.log_to_store import READER, Feeder
@@ -27,7 +28,6 @@ READ_BYTES = 1 << 20
 """At a time, so that no log holds up the others for long."""
 _KEEP_SECONDS = 2.0
 _FULL_SECONDS = 1.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _KINDS: Mapping[str, Callable[..., Source]] = {
     READINGS: Readings,
     INSIGHTS: Insights,
@@ -71,7 +71,7 @@ class FedLog:
         """Of a log that is no longer wanted: up to where it is still taken."""
         self._due = 0.0
         self._keep_due = 0.0
-        self._pause = _FIRST_PAUSE
+        self._backoff = Backoff()
         self._state, self._why, self._lag = RUNNING, "", 0
         self.folder: Path | None = None
         """Where the log is; nothing where it cannot be."""
@@ -99,10 +99,10 @@ class FedLog:
         except StoreFull as error:
             self._failed(FULL, error.message, now + _FULL_SECONDS)
         except (FoglineError, OSError) as error:
-            self._failed(FAILED, str(error), now + self._pause)
+            self._failed(FAILED, str(error), now + self._backoff.next())
         except Exception as error:
             _say.exception("the log %s cannot be stored", self.folder)
-            self._failed(FAILED, f"a bug: {error!r:.200}", now + self._pause)
+            self._failed(FAILED, f"a bug: {error!r:.200}", now + self._backoff.next())
         return moved
 
     @property
@@ -178,11 +178,10 @@ class FedLog:
         if self._state in (FULL, FAILED):
             self._state, self._why = ENDING if self._unwanted else RUNNING, ""
             self.status = self._make_status()
-        self._pause = _FIRST_PAUSE
+        self._backoff.reset()
 
     def _failed(self, state: str, why: str, due: float) -> None:
         self._state, self._why, self._due = state, why, due
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
         self.status = self._make_status()
 
     def _make_status(self) -> FeedStatus:

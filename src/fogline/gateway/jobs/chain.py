@@ -21,7 +21,6 @@ from typing import Any
 
 from fogline.common.errors import DataError
 from fogline.formats import BadMessage
-from fogline.gateway.jobs.parameters import with_parameters
 from fogline.gateway.jobs.rejects import Reject
 from fogline.gateway.operators import OPERATORS, BadStep, LateRecord, Message, Record, Setting
 from fogline.gateway.operators.decode import DecodeOptions, Decoder, read_options
@@ -30,6 +29,8 @@ from fogline.model.jobs import Assignment, Steps
 
 MOST_STEPS = 64
 _DECODE = "decode"
+_INSTEAD = {"rate": "seconds", "seconds": "rate"}
+"""Two ways to say the same: the parameter that is given replaces the other."""
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -227,3 +228,31 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def with_parameters(
+    steps: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The steps with these values. Raises `BadStep` for a parameter that is for none of them.
+
+    A parameter is `<step>.<field>`, where the step is its index, its `op` or its `name`, or only
+    the field, and then it counts for every step that has it.
+    """
+    made = [dict(step) for step in steps]
+    for name, value in parameters.items():
+        places = [(i, key) for i in range(len(made)) for key in _fields(name, i, made[i])]
+        if not places:
+            raise BadStep(f"parameter {name[:80]!r} is for no step")
+        for index, key in places:
+            made[index].pop(_INSTEAD.get(key, ""), None)
+            made[index][key] = value
+    return made
+
+
+def _fields(name: str, index: int, step: Mapping[str, Any]) -> list[str]:
+    """Which field of a step a parameter is for: one or none."""
+    if name in step and name != "op":
+        return [name]
+    head, dot, key = name.partition(".")
+    named = (str(index), step.get("op"), step.get("name"))
+    return [key] if dot and key and key != "op" and head in named else []

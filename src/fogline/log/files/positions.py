@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 from pathlib import Path
+from typing import IO
 
 from fogline.common.state_files import StateDamaged, read_state, set_aside, write_state
 from fogline.log.errors import LogDamaged, LogError, write_failed
@@ -82,6 +84,33 @@ def claim_path(folder: Path, reader: str) -> Path:
     """The file that whoever reads as `reader` has locked."""
     path = _path(folder, reader)
     return path.with_name(f".{path.name}.claim")
+
+
+class Claim:
+    """The right to read as a reader, of one at a time: nobody goes on from a position that another
+    is still moving. It ends with `release`, and with the process."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def release(self) -> None:
+        self._file.close()
+
+
+def claim_reader(folder: Path, reader: str) -> Claim | None:
+    """Nothing as long as somebody else has it."""
+    path = claim_path(folder, reader)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("ab")
+    except OSError as error:
+        raise write_failed(folder, error) from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return Claim(file)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -12,7 +12,6 @@ from fogline.model.streams import STRING, StreamSource
 from fogline.plan.analysis.analyse import DEFAULT_RETENTION_MS, analyse, refuse_functions
 from fogline.plan.analysis.analysed import Analysed
 from fogline.plan.analysis.catalog import Catalog, FunctionLoader
-from fogline.plan.analysis.sample_fractions import with_shares
 from fogline.plan.expressions import (
     Aggregate,
     Compare,
@@ -37,6 +36,7 @@ from fogline.plan.operators import (
     Scan,
     Window,
 )
+from fogline.plan.rules.push_samples import with_shares
 
 
 def plan_text(

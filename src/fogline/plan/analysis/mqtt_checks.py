@@ -8,7 +8,7 @@ from collections.abc import Collection
 from fogline.common.errors import UsageError
 from fogline.language import ast
 from fogline.model.broker_url import BrokerUrl
-from fogline.model.topics import wrong_filter, wrong_topic
+from fogline.model.topics import reserved_topic, wrong_filter, wrong_topic
 from fogline.plan.analysis.problems import Problems, did_you_mean
 
 _PLACE = re.compile(r"\{([^{}]*)\}")
@@ -43,11 +43,8 @@ def _check_template(parameter: ast.Parameter, keys: Collection[str], problems: P
         if name not in keys:
             hint = did_you_mean(name, keys) or f"add it to the keys: BY {name}"
             problems.add("PARAMETER", f"{{{name}}} is not a key of the insight", parameter, hint)
-    if wrong := wrong_topic(_PLACE.sub("_", template)):
+    if wrong := wrong_topic(_PLACE.sub("_", template)) or reserved_topic(template):
         problems.add("PARAMETER", f"results cannot go to {template!r}", parameter, wrong[1])
-    elif template.startswith("$"):
-        hint = "topics that begin with $ belong to the broker"
-        problems.add("PARAMETER", f"results cannot go to {template!r}", parameter, hint)
 
 
 def _check_broker(parameter: ast.Parameter, problems: Problems) -> None:

@@ -1,4 +1,4 @@
-"""Which insights of a plan run in real time and which in micro-batches.
+"""Parts of a plan: some of its insights, those that run in real time, those in micro-batches.
 
 In real time run those without `EVERY` that are made from streams alone: a value on every arrival.
 Everything else, and whatever an insight over insights reads, runs in micro-batches.
@@ -6,9 +6,10 @@ Everything else, and whatever an insight over insights reads, runs in micro-batc
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
-from fogline.plan.operators import Emit, Evaluate, Feed, Plan, walk, walk_plan
+from fogline.plan.operators import Emit, Evaluate, Feed, Plan, Requery, walk, walk_plan
 
 
 def split_live(plan: Plan) -> tuple[Plan, Plan]:
@@ -21,6 +22,30 @@ def split_live(plan: Plan) -> tuple[Plan, Plan]:
         if e not in live or e.name in fed
     )
     return Plan(live), Plan(steady)
+
+
+def chosen(plan: Plan, insights: Collection[str]) -> Plan:
+    """The named insights; what they read of others is computed too, but hidden. None named: all."""
+    if not insights:
+        return plan
+    needed = _needed(plan, insights)
+    emits = (emit for emit in plan.emits if emit.name in needed)
+    return Plan(tuple(e if e.name in insights else replace(e, hidden=True) for e in emits))
+
+
+def _needed(plan: Plan, insights: Collection[str]) -> set[str]:
+    found: set[str] = set()
+    waiting = [emit for emit in plan.emits if emit.name in insights]
+    while waiting:
+        emit = waiting.pop()
+        if emit.name not in found:
+            found.add(emit.name)
+            waiting += [plan.emit(name) for name in _fed(emit)]
+    return found
+
+
+def _fed(emit: Emit) -> list[str]:
+    return [op.insight for op in walk(emit) if isinstance(op, Feed | Requery)]
 
 
 def _is_live(emit: Emit) -> bool:

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fogline.model.streams import FABRIC
 from fogline.plan.expressions import Aggregate, Expr, Sampled, both, conjuncts
-from fogline.plan.operators import Evaluate, Operator, Plan, Sample, Sampling, Scan, Window
+from fogline.plan.operators import (
+    Evaluate,
+    Operator,
+    Plan,
+    Sample,
+    Sampling,
+    Scan,
+    Window,
+    rewrite_plan,
+    walk_plan,
+)
 from fogline.plan.rules.shared import change_scans, map_aggregates, readers
 
 
@@ -14,6 +25,35 @@ def push_samples(plan: Plan) -> Plan:
         for stream, operators in readers(plan, per_record).items():
             plan = _push(plan, stream, operators, per_record)
     return plan
+
+
+def with_shares(plan: Plan) -> Plan:
+    """The same plan, whose streams from the storage fabric say which share of them is asked for:
+    where everybody who reads one says `SAMPLE p`, nodes send that fraction and no more.
+
+    It holds for any part of the plan too: who reads less of it samples no less.
+    """
+    shares = _shares(plan)
+
+    def visit(operator: Operator) -> Operator:
+        if not isinstance(operator, Scan) or operator.stream.name not in shares:
+            return operator
+        share = shares[operator.stream.name]
+        return replace(operator, stream=replace(operator.stream, share=share))
+
+    return rewrite_plan(plan, visit) if shares else plan
+
+
+def _shares(plan: Plan) -> dict[str, float]:
+    if not any(emit.sampling for emit in plan.emits):
+        return {}
+    found: dict[str, set[float | None]] = {}
+    for scan in walk_plan(push_samples(plan)):
+        if isinstance(scan, Scan) and scan.stream.provider == FABRIC:
+            fraction = scan.sampling.fraction if scan.sampling else None
+            found.setdefault(scan.stream.name, set()).add(fraction)
+    single = {name: fractions.pop() for name, fractions in found.items() if len(fractions) == 1}
+    return {name: fraction for name, fraction in single.items() if fraction is not None}
 
 
 def _push(plan: Plan, stream: str, operators: list[Operator], per_record: bool) -> Plan:
@@ -68,8 +108,6 @@ def _drop(aggregate: Aggregate, stream: str, test: Sampled) -> Aggregate:
 
 
 def _drop_per_record(plan: Plan, stream: str, test: Sampled) -> Plan:
-    from fogline.plan.operators import rewrite_plan
-
     def visit(operator: Operator) -> Operator:
         if not isinstance(operator, Evaluate) or not operator.per_record:
             return operator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -99,3 +100,9 @@ def _next(
     rows = to_next_level(results, level, layout, numbers, program.pane_ms, functions)
     windows = to_windows(rows, level, layout, program.pane_ms)
     return evaluate_windows(windows, level, numbers, functions, above=True)
+
+
+def physical_plan(frame: DataFrame) -> str:
+    """The physical plan as Spark formats it, with nothing executed."""
+    execution: Any = frame._jdf.queryExecution()
+    return str(execution.executedPlan().toString()).rstrip()

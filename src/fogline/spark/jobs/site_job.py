@@ -34,7 +34,6 @@ from fogline.spark.compile.program import Compiled, compile_program
 from fogline.spark.compile.scan import Input
 from fogline.spark.jobs.adaptive_sink import AdaptiveSink
 from fogline.spark.jobs.checkpoints import note_logs
-from fogline.spark.jobs.live_counts import live_counts
 from fogline.spark.jobs.log_append import Append
 from fogline.spark.jobs.outbound import outbound
 from fogline.spark.jobs.site_query import SiteQuery
@@ -294,3 +293,21 @@ def stream_input(spec: JobSpec, stream: StreamSource) -> Input:
     if stream.provider == "file":
         return replace(common, path=Path(str(stream.parameter("path"))).resolve())
     raise UsageError(f"stream {stream.name} comes from {stream.provider}, which a site cannot read")
+
+
+def live_counts(spark: SparkSession, sources: Sequence[tuple[str, bool]]) -> dict[str, int]:
+    """Fields of a query's status, over all of its streams; none where tasks run elsewhere.
+
+    `sources` are names, and whether what is found under them counts: the latency always does."""
+    jvm: Any = spark.sparkContext._jvm
+    told = [(jvm.io.fogline.source.LiveCounts.read(name), counts) for name, counts in sources]
+    found = [([int(number) for number in text.split()], counts) for text, counts in told if text]
+    if not any(records or bad for (records, bad, *_), _ in found):
+        return {}
+    counted = [numbers for numbers, counts in found if counts]
+    return {
+        "records": sum(records for records, *_ in counted),
+        "bad": sum(bad for _, bad, *_ in counted),
+        "bytes": sum(size for _, _, size, _ in counted),
+        "latency_ms": max(latency for (*_, latency), _ in found),
+    }

@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from fogline.common.backoff import Backoff
 from fogline.model.sites import QueryStatus
 from fogline.spark.jobs.checkpoint_damage import CheckpointDamage, file_damage, find_damage
 from fogline.spark.session.failures import python_traceback, told
@@ -52,7 +53,7 @@ class SiteQuery:
         self._trigger_ms = trigger_ms
         self._query: StreamingQuery | None = None
         self._problem = self._detail = ""
-        self._pause = _FIRST_PAUSE
+        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         self._due = 0.0
         self._started = 0.0
         self._run = ""
@@ -84,8 +85,9 @@ class SiteQuery:
         self._problem = str(told(error)) if error is not None else "it was stopped"
         self._detail = python_traceback(error) if error is not None else ""
         healthy = time.monotonic() - self._started > _HEALTHY_SECONDS
-        self._pause = _FIRST_PAUSE if healthy else min(2 * self._pause, _LONGEST_PAUSE)
-        self._due = time.monotonic() + self._pause
+        if healthy:
+            self._backoff.reset()
+        self._due = time.monotonic() + self._backoff.next()
         if self._checkpoint is not None:
             self._damage = next(find_damage(self._checkpoint), None)
             if self._damage is not None:

@@ -6,6 +6,7 @@ Results are handed over as lines of JSON, within a batch in the order of their w
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import time
@@ -219,3 +220,15 @@ class StreamRun:
             for query in self._queries.values():
                 query.stop()
             self._final = self.account()
+
+
+def count_rejects(folder: Path | None) -> dict[str, StreamCount]:
+    """Bad and late records per stream, counted from what was kept: a folder of JSON lines."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for path in sorted(folder.glob("*.ndjson")) if folder and folder.is_dir() else ():
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                entry = json.loads(line)
+                counts[(entry["stream"], entry["kind"])] += 1
+    streams = {stream for stream, _ in counts}
+    return {s: StreamCount(bad=counts[(s, "bad")], late=counts[(s, "late")]) for s in streams}
