@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from fogline.adapt.replication.folding import folded
 from fogline.adapt.replication.stability import (
     DAY,
-    Limits,
     NodeHistory,
     Past,
     Replicas,
+    RoundLimits,
     choose,
     instability,
     most_stable,
@@ -60,16 +60,16 @@ def test_failures_of_the_past_keep_a_node_from_taking_data() -> None:
     shaky = NodeHistory(0.0, past=Past(fails=2, closeness=0.1, last=5.0))
     histories = {"a": NodeHistory(0.0, (1.0,)), "b": shaky, "c": NodeHistory(0.0)}
     replicas = Replicas(dict.fromkeys(histories, 10))
-    assert most_stable(histories, replicas, Limits(nodes=1, recent=0), NOW) == ["c"]
+    assert most_stable(histories, replicas, RoundLimits(nodes=1, recent=0), NOW) == ["c"]
 
 
 def test_a_refused_destination_is_passed_over() -> None:
     histories = {"a": NodeHistory(0.0, (1.0,)), "b": NodeHistory(0.0), "c": NodeHistory(1.0)}
     sizes = dict.fromkeys(histories, 10)
-    free = choose(histories, Replicas(sizes), Limits(), NOW)
+    free = choose(histories, Replicas(sizes), RoundLimits(), NOW)
     assert [(p.origin, p.destination) for p in free] == [("a", "b")]
     refused = Replicas(sizes, refused=frozenset({("a", "b")}))
-    other = choose(histories, refused, Limits(), NOW)
+    other = choose(histories, refused, RoundLimits(), NOW)
     assert [(p.origin, p.destination) for p in other] == [("a", "c")]
 
 

@@ -16,8 +16,8 @@ from fogline.adapt.replication.query import (
     LEAST_SHARE,
     LONGEST,
     Candidate,
-    Query,
     QueryPlacement,
+    ReplicaQuery,
     Source,
     at_home,
     evaluate,
@@ -30,12 +30,12 @@ pytestmark = pytest.mark.site
 NODES = "uvwx"
 
 
-def keeps_slots(query: Query, nodes: dict[str, str]) -> bool:
+def keeps_slots(query: ReplicaQuery, nodes: dict[str, str]) -> bool:
     replicas = [nodes[s.name] for s in query.sources if nodes[s.name] != s.home]
     return query.slots is None or all(replicas.count(n) <= query.slots for n in replicas)
 
 
-def brute_force(query: Query) -> QueryPlacement | None:
+def brute_force(query: ReplicaQuery) -> QueryPlacement | None:
     """Tries every placement without sampling."""
     names = [source.name for source in query.sources]
     choices = product(*([c.node for c in source.candidates] for source in query.sources))
@@ -47,7 +47,7 @@ def brute_force(query: Query) -> QueryPlacement | None:
 
 
 @st.composite
-def queries(draw: st.DrawFn) -> Query:
+def queries(draw: st.DrawFn) -> ReplicaQuery:
     most, unit = draw(st.sampled_from([(3, 1.0), (10**7, 1e-6), (1000, 1e-12)]))
     times = st.integers(0, most).map(lambda number: number * unit)
     sources = []
@@ -57,11 +57,11 @@ def queries(draw: st.DrawFn) -> Query:
         sources.append(Source(f"s{i}", tuple(found), draw(st.sampled_from(("", *NODES)))))
     slots = draw(st.sampled_from([None, 0, 1, 2]))
     beta = draw(st.sampled_from([0.0, 1.0, 5.0]))
-    return Query(tuple(sources), beta, draw(st.integers(0, 20)) / 20, slots)
+    return ReplicaQuery(tuple(sources), beta, draw(st.integers(0, 20)) / 20, slots)
 
 
 @given(queries())
-def test_the_solver_finds_what_trying_everything_finds(query: Query) -> None:
+def test_the_solver_finds_what_trying_everything_finds(query: ReplicaQuery) -> None:
     best = brute_force(query)
     if best is None:
         with pytest.raises(DataError, match="slot"):
@@ -74,7 +74,7 @@ def test_the_solver_finds_what_trying_everything_finds(query: Query) -> None:
 
 
 @given(queries())
-def test_sampling_keeps_f_and_the_quality_asked_for_and_never_raises_l(query: Query) -> None:
+def test_sampling_keeps_f_and_the_quality_asked_for_and_never_raises_l(query: ReplicaQuery) -> None:
     if brute_force(query) is None:
         return
     plain = solve(query, sampling=False)
@@ -92,7 +92,7 @@ GRID = (0.1, 0.4, 0.6, 0.85, 1.0)
 
 
 @given(queries())
-def test_no_mix_of_nodes_and_samples_beats_the_two_steps(query: Query) -> None:
+def test_no_mix_of_nodes_and_samples_beats_the_two_steps(query: ReplicaQuery) -> None:
     """Joint search over a grid of q: F is never lower, nor L at the same nodes and F."""
     if brute_force(query) is None:
         return
@@ -118,7 +118,7 @@ def source(name: str, home: float, *replicas: tuple[str, float, float]) -> Sourc
 
 def test_a_worked_example() -> None:
     """At home L = 9 and F = 9; with b read at v, L = 4 and F = 4 · (1 + 0.5) = 6."""
-    query = Query((source("a", 4), source("b", 9, ("u", 1, 8), ("v", 3, 0.5))))
+    query = ReplicaQuery((source("a", 4), source("b", 9, ("u", 1, 8), ("v", 3, 0.5))))
     home = at_home(query)
     assert home is not None
     assert (home.latency, home.objective) == (9, 9)
@@ -129,7 +129,7 @@ def test_a_worked_example() -> None:
 
 def test_a_worked_example_of_sampling() -> None:
     """r = (1, 0.5): with q = (m, min(1, 2 m)) the mean reaches 0.8 at m = 0.6, so L falls to 6."""
-    query = Query((source("slow", 10), source("fast", 5)))
+    query = ReplicaQuery((source("slow", 10), source("fast", 5)))
     found = solve(query)
     assert found.quality == pytest.approx({"slow": 0.6, "fast": 1.0})
     assert (found.latency, found.objective) == pytest.approx((6, 10))
@@ -140,12 +140,12 @@ def test_a_worked_example_of_sampling() -> None:
 
 def test_slots_spread_the_replicas() -> None:
     near = ("u", 1.0, 0.0), ("v", 2.0, 0.0)
-    query = Query((source("a", 9, *near), source("b", 9, *near)), slots=1)
+    query = ReplicaQuery((source("a", 9, *near), source("b", 9, *near)), slots=1)
     assert sorted(solve(query).nodes.values()) == ["u", "v"]
 
 
 def test_everything_for_nothing() -> None:
-    found = solve(Query((source("a", 0), source("b", 0))))
+    found = solve(ReplicaQuery((source("a", 0), source("b", 0))))
     assert (found.latency, found.objective) == (0, 0)
     assert set(found.quality.values()) == {1.0}
 
@@ -153,7 +153,7 @@ def test_everything_for_nothing() -> None:
 # ── time ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def contested(sources: int, nodes: int) -> Query:
+def contested(sources: int, nodes: int) -> ReplicaQuery:
     """Many levels, one slot a node."""
     found = []
     for i in range(sources):
@@ -162,7 +162,7 @@ def contested(sources: int, nodes: int) -> Query:
             for j in range(nodes)
         ]
         found.append(source(f"s{i}", 1000, *near))
-    return Query(tuple(found), slots=1)
+    return ReplicaQuery(tuple(found), slots=1)
 
 
 def test_no_time_gives_the_baseline_unproven() -> None:
@@ -175,7 +175,7 @@ def test_no_time_gives_the_baseline_unproven() -> None:
 def test_time_that_runs_out_gives_the_best_so_far() -> None:
     """With L = 1, F = 6 is found; the clock says stop before L = 2, where F would be 4."""
     near = ("u", 1.0, 0.0), ("v", 1.0, 5.0), ("w", 2.0, 1.0)
-    query = Query((source("a", 1000, *near), source("b", 1000, *near)), slots=1)
+    query = ReplicaQuery((source("a", 1000, *near), source("b", 1000, *near)), slots=1)
     ticks = count(step=10)
     found = solve(query, seconds=25, clock=lambda: float(next(ticks)))
     assert (found.objective, found.proven) == (6, False)
@@ -185,7 +185,7 @@ def test_time_that_runs_out_gives_the_best_so_far() -> None:
 
 def test_no_time_and_no_baseline_still_gives_a_placement() -> None:
     near = (Candidate("u", 1), Candidate("v", 2))
-    query = Query(tuple(Source(f"s{i}", near[: i + 1]) for i in (1, 0)), slots=1)
+    query = ReplicaQuery(tuple(Source(f"s{i}", near[: i + 1]) for i in (1, 0)), slots=1)
     found = solve(query, seconds=0)
     assert not found.proven
     assert found.nodes == {"s1": "v", "s0": "u"}
@@ -195,7 +195,7 @@ def test_a_query_too_hard_for_its_time_ends_in_time() -> None:
     """It needs many times the half second it gets; the rest of the bound is for slow machines."""
     random = Random(2)
     near = [f"n{j}" for j in range(40)]
-    query = Query(
+    query = ReplicaQuery(
         tuple(
             source(
                 f"s{i}", 1e4, *((n, random.uniform(1, 100), random.uniform(0, 100)) for n in near)
@@ -233,8 +233,8 @@ def test_times_out_of_range_are_refused(value: float) -> None:
     for make in (
         lambda: Candidate("u", value),
         lambda: Candidate("u", 1, value),
-        lambda: Query((source("a", 1),), beta=value),
-        lambda: Query((source("a", 1),), least_quality=value),
+        lambda: ReplicaQuery((source("a", 1),), beta=value),
+        lambda: ReplicaQuery((source("a", 1),), least_quality=value),
     ):
         with pytest.raises(DataError):
             make()
@@ -243,7 +243,7 @@ def test_times_out_of_range_are_refused(value: float) -> None:
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -1.0])
 def test_a_time_bound_must_be_one(seconds: float) -> None:
     with pytest.raises(DataError, match="time"):
-        solve(Query((source("a", 1),)), seconds)
+        solve(ReplicaQuery((source("a", 1),)), seconds)
 
 
 def test_impossible_queries_are_refused() -> None:
@@ -253,10 +253,10 @@ def test_impossible_queries_are_refused() -> None:
         lambda: Source("a", ()),
         lambda: Source("a", (near, near)),
         lambda: Source("a", (near,)).at("v"),
-        lambda: Query(()),
-        lambda: Query((Source("a", (near,)), Source("a", (near,)))),
-        lambda: Query((Source("a", (near,)),), slots=-1),
-        lambda: Query(tuple(Source(f"s{i}", (near,)) for i in range(101))),
+        lambda: ReplicaQuery(()),
+        lambda: ReplicaQuery((Source("a", (near,)), Source("a", (near,)))),
+        lambda: ReplicaQuery((Source("a", (near,)),), slots=-1),
+        lambda: ReplicaQuery(tuple(Source(f"s{i}", (near,)) for i in range(101))),
     ):
         with pytest.raises(DataError):
             make()
@@ -265,22 +265,24 @@ def test_impossible_queries_are_refused() -> None:
 def test_too_few_slots_name_the_source() -> None:
     near = (Candidate("u", 1),)
     with pytest.raises(DataError, match="source b"):
-        solve(Query((Source("a", near), Source("b", near)), slots=1))
+        solve(ReplicaQuery((Source("a", near), Source("b", near)), slots=1))
 
 
 def test_a_solver_that_does_not_run_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solver, "_CBC", "no-such-program")
     with pytest.raises(SetupError, match="CBC"):
-        solve(Query((source("a", 9, ("u", 1, 0)),)))
+        solve(ReplicaQuery((source("a", 9, ("u", 1, 0)),)))
 
 
 def test_extreme_scales_stay_exact() -> None:
-    query = Query((source("a", LONGEST, ("u", 1e-12, 1e-12), ("v", 1e-12, 2e-12)),))
+    query = ReplicaQuery((source("a", LONGEST, ("u", 1e-12, 1e-12), ("v", 1e-12, 2e-12)),))
     assert solve(query).nodes == {"a": "u"}
 
 
 def test_a_huge_query_is_placed() -> None:
     near = [(f"n{j}", 1 + j % 200, float(j % 77)) for j in range(400)]
-    found = solve(Query(tuple(source(f"s{i}", 1e6 + i, *near) for i in range(40)), slots=10), 60)
+    found = solve(
+        ReplicaQuery(tuple(source(f"s{i}", 1e6 + i, *near) for i in range(40)), slots=10), 60
+    )
     assert found.proven
     assert found.objective < 1e6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,15 +12,14 @@ from hypothesis import strategies as st
 
 from fogline.adapt.replication.stability import (
     DAY,
-    Limits,
     NodeHistory,
     Placement,
     Replica,
     Replicas,
+    RoundLimits,
     choose,
     instability,
     most_stable,
-    most_unstable,
     period,
     stability,
 )
@@ -128,52 +128,56 @@ SIZES = dict.fromkeys(CLUSTER, 100)
 
 
 def test_the_worst_goes_to_the_best_and_each_destination_takes_one() -> None:
-    assert choose(CLUSTER, Replicas(SIZES), Limits(nodes=2), NOW) == (
+    assert choose(CLUSTER, Replicas(SIZES), RoundLimits(nodes=2), NOW) == (
         Placement("worse", "good", 100, False),
         Placement("bad", "fine", 100, False),
     )
 
 
+def origins(*given: Any) -> list[str]:
+    return [placement.origin for placement in choose(*given)]
+
+
 def test_who_was_chosen_recently_rests() -> None:
     replicas = Replicas(SIZES, chosen={"worse": NOW - DAY / 2, "bad": NOW - 2 * DAY})
-    assert most_unstable(CLUSTER, replicas, Limits(), NOW) == ["bad"]
+    assert origins(CLUSTER, replicas, RoundLimits(), NOW) == ["bad"]
 
 
 def test_who_has_enough_replicas_is_not_chosen() -> None:
     copies = (Replica("worse", "good", 1), Replica("worse", "fine", 1))
-    assert most_unstable(CLUSTER, Replicas(SIZES, copies), Limits(outgoing=2), NOW) == ["bad"]
+    assert origins(CLUSTER, Replicas(SIZES, copies), RoundLimits(outgoing=2), NOW) == ["bad"]
 
 
 def test_replicas_for_queries_are_not_counted() -> None:
     copies = tuple(Replica("worse", name, 1, outgoing=False) for name in ("good", "fine", "young"))
-    assert most_unstable(CLUSTER, Replicas(SIZES, copies), Limits(), NOW) == ["worse", "bad"]
+    assert origins(CLUSTER, Replicas(SIZES, copies), RoundLimits(), NOW) == ["worse", "bad"]
 
 
 def test_a_part_in_the_better_half_is_completed_first() -> None:
     replicas = Replicas(SIZES, (Replica("worse", "fine", 30),))
-    first, second = choose(CLUSTER, replicas, Limits(nodes=3), NOW)
+    first, second = choose(CLUSTER, replicas, RoundLimits(nodes=3), NOW)
     assert first == Placement("worse", "fine", 70, True)
     assert second == Placement("bad", "good", 100, False)
 
 
 def test_a_part_in_the_lower_half_changes_nothing() -> None:
     replicas = Replicas(SIZES, (Replica("worse", "young", 30),))
-    assert choose(CLUSTER, replicas, Limits(nodes=3), NOW)[0].destination == "good"
+    assert choose(CLUSTER, replicas, RoundLimits(nodes=3), NOW)[0].destination == "good"
 
 
 def test_a_full_replica_is_not_sent_again() -> None:
     replicas = Replicas(SIZES, (Replica("worse", "good", 100),))
-    assert choose(CLUSTER, replicas, Limits(nodes=3), NOW)[0].destination == "fine"
+    assert choose(CLUSTER, replicas, RoundLimits(nodes=3), NOW)[0].destination == "fine"
 
 
 def test_a_full_destination_is_passed_over() -> None:
     replicas = Replicas(SIZES, (Replica("young", "good", 50),))
-    limits = Limits(nodes=3, capacity={"good": 149}, otherwise=100)
+    limits = RoundLimits(nodes=3, capacity={"good": 149}, otherwise=100)
     assert choose(CLUSTER, replicas, limits, NOW)[0].destination == "fine"
 
 
 def test_what_fits_nowhere_as_a_whole_goes_in_part_to_who_has_most_room() -> None:
-    limits = Limits(nodes=1, capacity={"fine": 60, "good": 50}, otherwise=0)
+    limits = RoundLimits(nodes=1, capacity={"fine": 60, "good": 50}, otherwise=0)
     whole = Replicas(SIZES)
     assert choose(CLUSTER, whole, limits, NOW) == ()
     parts = Replicas(SIZES, pieces={"worse": 10, "bad": 61})
@@ -185,13 +189,13 @@ def test_what_fits_nowhere_as_a_whole_goes_in_part_to_who_has_most_room() -> Non
 
 def test_a_node_that_nobody_has_room_for_does_not_keep_others_from_a_copy() -> None:
     replicas = Replicas({**SIZES, "worse": 1000})
-    placed = choose(CLUSTER, replicas, Limits(nodes=1, otherwise=100), NOW)
+    placed = choose(CLUSTER, replicas, RoundLimits(nodes=1, otherwise=100), NOW)
     assert placed == (Placement("bad", "good", 100, False),)
 
 
 def test_why_data_is_not_safe_elsewhere() -> None:
     def why(replicas: Replicas, nodes: int = 3) -> dict[str, str]:
-        return uncopied(CLUSTER, replicas, Limits(nodes), NOW)
+        return uncopied(CLUSTER, replicas, RoundLimits(nodes), NOW)
 
     large = Replicas({**SIZES, "worse": 300 * 2**20})
     assert why(large)["worse"] == (
@@ -209,26 +213,26 @@ def test_why_data_is_not_safe_elsewhere() -> None:
     everybody = frozenset(("bad", name) for name in CLUSTER)
     assert "refused" in why(Replicas(SIZES, refused=everybody))["bad"]
     shaky = {name: failing(3, 2.5) for name in CLUSTER}
-    told = uncopied(shaky, Replicas(SIZES), Limits(), NOW)
+    told = uncopied(shaky, Replicas(SIZES), RoundLimits(), NOW)
     assert set(told) == set(CLUSTER)
     assert all("failed more than once" in text for text in told.values())
 
 
 def test_nodes_that_are_away_neither_give_nor_take() -> None:
     replicas = Replicas(SIZES, away=frozenset({"worse", "good"}))
-    (placed,) = choose(CLUSTER, replicas, Limits(nodes=1), NOW)
+    (placed,) = choose(CLUSTER, replicas, RoundLimits(nodes=1), NOW)
     assert (placed.origin, placed.destination) == ("bad", "fine")
 
 
 def test_one_failure_is_forgiven_when_it_is_not_recent_two_are_not() -> None:
     cluster = {**CLUSTER, "once": failing(20), "today": failing(0.5), "twice": failing(20, 19)}
-    pool = most_stable(cluster, Replicas(dict.fromkeys(cluster, 1)), Limits(nodes=5), NOW)
+    pool = most_stable(cluster, Replicas(dict.fromkeys(cluster, 1)), RoundLimits(nodes=5), NOW)
     assert "twice" not in pool
     assert "today" not in pool
-    wide = most_stable(cluster, Replicas(dict.fromkeys(cluster, 1)), Limits(nodes=3), NOW)
+    wide = most_stable(cluster, Replicas(dict.fromkeys(cluster, 1)), RoundLimits(nodes=3), NOW)
     assert wide == ["good", "fine", "young"]
     few = {name: cluster[name] for name in ("bad", "worse", "once")}
-    assert most_stable(few, Replicas(SIZES), Limits(), NOW) == ["once"]
+    assert most_stable(few, Replicas(SIZES), RoundLimits(), NOW) == ["once"]
 
 
 @pytest.mark.parametrize("starts", [(0.0, 0.0, 0.0), (0.0, 1.0, 2.0), (2.0, 1.0, 0.0)])
@@ -240,31 +244,31 @@ def test_three_sites_that_all_failed_once_long_ago_keep_each_other(
         name: NodeHistory(start, (now - 30 * DAY,))
         for name, start in zip("abc", starts, strict=True)
     }
-    placed = choose(cluster, Replicas(dict.fromkeys("abc", 5)), Limits(), now)
+    placed = choose(cluster, Replicas(dict.fromkeys("abc", 5)), RoundLimits(), now)
     assert sorted(p.origin for p in placed) == ["a", "b", "c"]
     assert sorted(p.destination for p in placed) == ["a", "b", "c"]
 
 
 def test_two_sites_that_failed_once_long_ago_keep_each_other() -> None:
     cluster = {"a": failing(9), "b": failing(8)}
-    placed = choose(cluster, Replicas({"a": 1, "b": 1}), Limits(), NOW)
+    placed = choose(cluster, Replicas({"a": 1, "b": 1}), RoundLimits(), NOW)
     assert {(p.origin, p.destination) for p in placed} == {("a", "b"), ("b", "a")}
 
 
 def test_a_cluster_without_failures_copies_nothing() -> None:
     cluster = dict.fromkeys(NAMES, NodeHistory(0))
-    assert choose(cluster, Replicas(dict.fromkeys(NAMES, 5)), Limits(), NOW) == ()
+    assert choose(cluster, Replicas(dict.fromkeys(NAMES, 5)), RoundLimits(), NOW) == ()
 
 
 @st.composite
-def rounds(draw: st.DrawFn) -> tuple[dict[str, NodeHistory], Replicas, Limits]:
+def rounds(draw: st.DrawFn) -> tuple[dict[str, NodeHistory], Replicas, RoundLimits]:
     size = st.integers(0, 50)
     cluster = {name: draw(HISTORIES) for name in NAMES[: draw(st.integers(0, len(NAMES)))]}
     pairs = [(a, b) for a in cluster for b in cluster if a != b]
     made = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=6)) if pairs else []
     copies = tuple(Replica(a, b, draw(size)) for a, b in made)
     chosen = draw(st.dictionaries(st.sampled_from(NAMES), TIMES, max_size=3))
-    limits = Limits(
+    limits = RoundLimits(
         nodes=draw(st.integers(0, 5)),
         outgoing=draw(st.integers(0, 3)),
         capacity=draw(st.dictionaries(st.sampled_from(NAMES), st.integers(0, 100))),
@@ -277,7 +281,9 @@ def rounds(draw: st.DrawFn) -> tuple[dict[str, NodeHistory], Replicas, Limits]:
 
 
 @given(rounds())
-def test_a_round_keeps_every_limit(case: tuple[dict[str, NodeHistory], Replicas, Limits]) -> None:
+def test_a_round_keeps_every_limit(
+    case: tuple[dict[str, NodeHistory], Replicas, RoundLimits],
+) -> None:
     cluster, replicas, limits = case
     placed = choose(cluster, replicas, limits, NOW)
     origins = [p.origin for p in placed]
@@ -308,7 +314,7 @@ def test_times_that_are_no_numbers_are_refused(time: float) -> None:
         lambda: NodeHistory(0, (1.0, time)),
         lambda: NodeHistory(0, (), (time,)),
         lambda: Replicas({}, chosen={"a": time}),
-        lambda: choose({}, Replicas({}), Limits(), time),
+        lambda: choose({}, Replicas({}), RoundLimits(), time),
     ):
         with pytest.raises(DataError):
             make()
@@ -321,10 +327,10 @@ def test_impossible_replicas_and_limits_are_refused() -> None:
         lambda: Replica("a", "b", -1),
         lambda: Replicas({"a": -1}),
         lambda: Replicas({}, (copy, copy)),
-        lambda: Limits(nodes=-1),
-        lambda: Limits(capacity={"a": -1}),
-        lambda: Limits(recent=math.nan),
-        lambda: choose({"a": NodeHistory(0)}, Replicas({}), Limits(), NOW),
+        lambda: RoundLimits(nodes=-1),
+        lambda: RoundLimits(capacity={"a": -1}),
+        lambda: RoundLimits(recent=math.nan),
+        lambda: choose({"a": NodeHistory(0)}, Replicas({}), RoundLimits(), NOW),
     ):
         with pytest.raises(DataError):
             make()
@@ -335,5 +341,6 @@ def test_huge_histories_and_clusters_are_fine() -> None:
     assert 0 < instability(long, 1e300) < math.inf
     many = {f"n{i}": NodeHistory(0, (float(i),) * (i % 3)) for i in range(2000)}
     assert (
-        len(choose(many, Replicas(dict.fromkeys(many, 2**60)), Limits(otherwise=2**62), NOW)) == 3
+        len(choose(many, Replicas(dict.fromkeys(many, 2**60)), RoundLimits(otherwise=2**62), NOW))
+        == 3
     )

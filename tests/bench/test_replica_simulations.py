@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fogline.adapt.replication.stability import Limits
+from fogline.adapt.replication.stability import RoundLimits
 from fogline.bench import replica_queries, replica_stability
 from fogline.bench.replica_queries import Case, Gains
 from fogline.bench.replica_stability import Outcome, Scenario, document_rates, zipf_rates
@@ -52,7 +52,7 @@ def test_replicas_that_follow_keep_more(copied: Outcome) -> None:
 
 
 def test_without_room_nothing_is_copied() -> None:
-    full = replace(SMALL, limits=Limits(otherwise=0))
+    full = replace(SMALL, limits=RoundLimits(otherwise=0))
     assert replica_stability.simulate(full, seed=3).copied == 0
 
 

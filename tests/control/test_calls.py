@@ -11,8 +11,8 @@ import pytest
 from fogline.broker import BrokerTimeoutError, Message, Ticket
 from fogline.common.errors import DataError
 from fogline.control import ControlError, NoAnswerError, topics
-from fogline.control.calls import Ask, Calls
-from fogline.control.envelope import Answer, Request
+from fogline.control.calls import Calls, OutgoingRequest
+from fogline.control.envelope import Answer, ControlRequest
 from fogline.control.groups import outcomes_of
 from fogline.control.worker import (
     MOST_REMEMBERED,
@@ -48,8 +48,8 @@ class Line:
         return Ticket(0)
 
     @property
-    def requests(self) -> list[Request]:
-        return [Request.decode(message.payload) for message in self.sent]
+    def requests(self) -> list[ControlRequest]:
+        return [ControlRequest.decode(message.payload) for message in self.sent]
 
     @property
     def answers(self) -> list[Answer]:
@@ -88,7 +88,9 @@ def test_no_room_fails_at_once() -> None:
 def test_many_requests_are_on_their_way_at_once_and_answered_one_by_one() -> None:
     line = Line()
     calls = made(line)
-    futures = calls.send_all([Ask(f"to/{n}", "op", {"n": n}) for n in range(300)], SECONDS)
+    futures = calls.send_all(
+        [OutgoingRequest(f"to/{n}", "op", {"n": n}) for n in range(300)], SECONDS
+    )
     assert line.published == 1
     assert [message.topic for message in line.sent] == [f"to/{n}" for n in range(300)]
     for request in reversed(line.requests):
@@ -102,7 +104,7 @@ def test_of_many_requests_only_those_fail_that_cannot_be_sent() -> None:
     line = Line()
     huge, broken = {"x": "x" * (9 << 20)}, {"x": object()}
     bodies = [{}, huge, {}, broken, {}]
-    futures = made(line).send_all([Ask("x", "op", body) for body in bodies], SECONDS)
+    futures = made(line).send_all([OutgoingRequest("x", "op", body) for body in bodies], SECONDS)
     assert [isinstance(f.exception(0), ControlError) if f.done() else None for f in futures] == [
         *(None, True, None, True, None)
     ]
@@ -113,7 +115,7 @@ def test_without_room_all_of_many_fail_at_once() -> None:
     line = Line()
     line.full = True
     calls = made(line)
-    for future in calls.send_all([Ask("x", "op", {})] * 3, SECONDS):
+    for future in calls.send_all([OutgoingRequest("x", "op", {})] * 3, SECONDS):
         assert "no room" in str(future.exception(0))
     line.full = False
     calls.connected()
@@ -162,7 +164,7 @@ class Work:
 
 
 def asked(id: str, op: str = "op", seconds: float = SECONDS) -> bytes:
-    return Request(id, op, {}, time.time() + seconds, ANSWERS).encode()
+    return ControlRequest(id, op, {}, time.time() + seconds, ANSWERS).encode()
 
 
 def test_too_much_work_is_refused() -> None:
@@ -322,7 +324,7 @@ def test_answers_too_large_to_be_remembered_are_sent() -> None:
 def test_a_request_for_several_nodes_has_a_part_for_each() -> None:
     line = Line()
     parts = {f"node-{n}": {"n": n} for n in range(100)}
-    (future,) = made(line).send_all([Ask("to/first", "op", {"all": 1}, parts)], SECONDS)
+    (future,) = made(line).send_all([OutgoingRequest("to/first", "op", {"all": 1}, parts)], SECONDS)
     (request,) = line.requests
     assert request.nodes == parts
     assert request.content("node-7") == {"all": 1, "n": 7}
@@ -330,7 +332,9 @@ def test_a_request_for_several_nodes_has_a_part_for_each() -> None:
 
 
 def test_what_nobody_answers_says_which_nodes_were_asked() -> None:
-    asks = [Ask("to/first", "op", {}, {n: {} for n in nodes}) for nodes in ("c", "abcdef")]
+    asks = [
+        OutgoingRequest("to/first", "op", {}, {n: {} for n in nodes}) for nodes in ("c", "abcdef")
+    ]
     one, many = made(Line()).send_all(asks, 0.01)
     assert "for c within" in str(one.exception(SECONDS))
     assert "for a, b, c and 3 more within" in str(many.exception(SECONDS))
@@ -338,7 +342,7 @@ def test_what_nobody_answers_says_which_nodes_were_asked() -> None:
 
 def group(id: str, nodes: str, op: str = "op") -> bytes:
     parts = {node: {"own": node} for node in nodes}
-    return Request(id, op, {"all": 1}, time.time() + SECONDS, ANSWERS, parts).encode()
+    return ControlRequest(id, op, {"all": 1}, time.time() + SECONDS, ANSWERS, parts).encode()
 
 
 def test_a_request_for_several_is_carried_out_by_each_settled_once_and_answered_once() -> None:

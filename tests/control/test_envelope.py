@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fogline.common.errors import DataError
 from fogline.control import topics
 from fogline.control.announcements import Birth, Status, status_payload
-from fogline.control.envelope import MOST_JOINED_BYTES, Answer, Request, joined
+from fogline.control.envelope import MOST_JOINED_BYTES, Answer, ControlRequest, joined
 from fogline.control.payload import LARGEST, write_object
 from fogline.model.nodes import GONE, ONLINE, Link, Node, Observed
 
@@ -28,7 +28,7 @@ ASK: dict[str, Any] = {
 BORN: dict[str, Any] = {"state": "online", "instance": "i", "node": {"name": "a", "kind": "site"}}
 
 DECODERS: list[Callable[[bytes], object]] = [
-    Request.decode,
+    ControlRequest.decode,
     Answer.decode,
     lambda payload: Birth.decode(payload, "a"),
     lambda payload: Status.decode_all(payload, "a"),
@@ -95,7 +95,7 @@ def test_hostile_bytes_are_refused(decode: Callable[[bytes], object], payload: b
 )
 def test_a_wrong_field_of_a_request_is_refused(key: str, value: object) -> None:
     with pytest.raises(DataError):
-        Request.decode(json.dumps(ASK | {key: value}).encode())
+        ControlRequest.decode(json.dumps(ASK | {key: value}).encode())
 
 
 @pytest.mark.parametrize(
@@ -193,8 +193,8 @@ def test_any_object_is_read_or_refused(content: dict[str, Any]) -> None:
 
 
 def test_requests_and_answers_come_back_as_they_were() -> None:
-    request = Request("1", "install", {"a": {"b": [1, "ü", None]}}, 5.5, "fogline/answers/c")
-    assert Request.decode(request.encode()) == request
+    request = ControlRequest("1", "install", {"a": {"b": [1, "ü", None]}}, 5.5, "fogline/answers/c")
+    assert ControlRequest.decode(request.encode()) == request
     for answer in (Answer("1", body={"a": 1}), Answer.failed("1", "no", "do"), Answer("2")):
         assert Answer.decode(answer.encode()) == answer
 
@@ -216,7 +216,7 @@ def test_several_answers_that_are_none_are_refused(told: dict[str, Any]) -> None
 
 
 def test_unknown_fields_are_ignored() -> None:
-    assert Request.decode(json.dumps(ASK | {"later": 1}).encode()).op == "install"
+    assert ControlRequest.decode(json.dumps(ASK | {"later": 1}).encode()).op == "install"
 
 
 def test_births_and_statuses_come_back_as_they_were() -> None:
@@ -258,17 +258,17 @@ def test_topics() -> None:
 def test_nodes_get_the_body_and_their_parts() -> None:
     answers = topics.answers("c")
     read = {"jobs": ["ä"], "n": 1.0}
-    asked = Request("1", "install", read, 5.0, answers, {"ä": {"x": 1}, "b": {}})
-    found = Request.decode(asked.encode())
-    assert found == Request("1", "install", read, 5.0, answers, {"ä": {"x": 1}, "b": {}})
+    asked = ControlRequest("1", "install", read, 5.0, answers, {"ä": {"x": 1}, "b": {}})
+    found = ControlRequest.decode(asked.encode())
+    assert found == ControlRequest("1", "install", read, 5.0, answers, {"ä": {"x": 1}, "b": {}})
     assert found.content("ä") == read | {"x": 1}
     assert found.content("b") == found.content() == read
     with pytest.raises(DataError, match="bytes"):
-        Request("1", "x", {"x": "x" * LARGEST}, 5.0, answers).encode()
+        ControlRequest("1", "x", {"x": "x" * LARGEST}, 5.0, answers).encode()
 
 
 @pytest.mark.parametrize("body", [{}, {"a": 1}, {"a": 1, "b": [2]}])
 @pytest.mark.parametrize("part", [{}, {"c": "ü"}])
 def test_body_and_part_become_one_object(body: dict[str, Any], part: dict[str, Any]) -> None:
-    request = Request("1", "x", body, 5.0, topics.answers("c"), {"n": part})
-    assert Request.decode(request.encode()).content("n") == body | part
+    request = ControlRequest("1", "x", body, 5.0, topics.answers("c"), {"n": part})
+    assert ControlRequest.decode(request.encode()).content("n") == body | part

@@ -21,7 +21,7 @@ from fogline.control import (
     topics,
 )
 from fogline.control.announcements import Birth
-from fogline.control.envelope import Answer, Request
+from fogline.control.envelope import Answer, ControlRequest
 from fogline.control.rhythm import SHORTEST_PAUSE
 from fogline.model.nodes import GONE, ONLINE, SILENT, Observed
 from tests.control.worlds import (
@@ -459,7 +459,7 @@ def test_a_request_that_comes_twice_is_done_once_and_answered_twice(world: World
     world.node(site("a"), {"count": lambda body: calls() or {"n": calls.count}})
     listener = world.client(topics.answers("me"), topics.birth("a"))
     heard(listener, 1)
-    request = Request("7", "count", {}, time.time() + SECONDS, topics.answers("me")).encode()
+    request = ControlRequest("7", "count", {}, time.time() + SECONDS, topics.answers("me")).encode()
     for _ in range(3):
         publish(listener, topics.do("a"), request)
     found = [message for message in heard(listener, 3) if message.topic == topics.answers("me")]
@@ -473,7 +473,7 @@ def test_an_answer_that_comes_twice_or_unasked_is_ignored(world: World) -> None:
     all_online(coordinator, "a")
     other = world.client(topics.do("a"))
     future = coordinator.send("a", "echo", {"x": 1}, SECONDS)
-    request = Request.decode(heard(other, 1)[0].payload)
+    request = ControlRequest.decode(heard(other, 1)[0].payload)
     for body in ({"x": 2}, {"x": 3}):
         publish(other, request.answer, Answer(request.id, body=body).encode())
     publish(other, request.answer, Answer("nobody asked").encode())

@@ -15,7 +15,7 @@ from fogline.control.coordinator import Heard
 from fogline.control.envelope import Part
 from fogline.coordinator.api.service import Parts, Service
 from fogline.coordinator.pipelines.compiler import DeployCompiler
-from fogline.coordinator.pipelines.packages import Packages
+from fogline.coordinator.pipelines.packages import PackageStore
 from fogline.coordinator.reconcile.loop import Loop
 from fogline.coordinator.reconcile.planner import Nodes, Planner
 from fogline.coordinator.reconcile.state import Event
@@ -176,7 +176,7 @@ class Rig:
         self.control = control
         self.events: list[Event] = []
         self.store = Store(url or f"sqlite:///{folder / 'coordinator.db'}")
-        self.packages = Packages(folder / "packages", self.store, time.time)
+        self.packages = PackageStore(folder / "packages", self.store, time.time)
         self.nodes = Nodes(control, self.store)
         self.planner = Planner(self.store, self.nodes)
         self.loop = Loop(self.planner, self.nodes, control, self.store, record=self.events.append)

@@ -9,10 +9,10 @@ import pytest
 
 from fogline.common.errors import PipelineError
 from fogline.coordinator.pipelines.compiler import DeployCompiler
-from fogline.coordinator.pipelines.ports import PLAN, YAML, World
+from fogline.coordinator.pipelines.ports import PLAN, YAML, CompileContext
 from fogline.model.nodes import GATEWAY, Node, NodeView
 
-WORLD = World(
+WORLD = CompileContext(
     {"gate": NodeView(Node("gate", GATEWAY), "online", 0.0)},
     {},
     lambda file: None,

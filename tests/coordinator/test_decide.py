@@ -22,13 +22,13 @@ from fogline.coordinator.reconcile.state import (
     MOST_READERS,
     REFUSED,
     REMOVE,
-    Answer,
     Command,
+    CommandResult,
+    DesiredJob,
     Event,
     Look,
     Memory,
     Order,
-    Wanted,
 )
 from fogline.model.jobs import Assignment, Place, Steps
 from fogline.model.nodes import GONE, ONLINE, SILENT, SITE, Node, NodeView, Observed
@@ -44,11 +44,13 @@ def test_the_order_of_jobs_that_feed_nobody_is_their_names() -> None:
     assert Order.of({"a": ()}, {"b"}).ours == {"a", "b"}
 
 
-def want(**nodes: str) -> dict[str, Wanted]:
-    return {job: Wanted.of(node, Assignment(job, "p", Steps(()))) for job, node in nodes.items()}
+def want(**nodes: str) -> dict[str, DesiredJob]:
+    return {
+        job: DesiredJob.of(node, Assignment(job, "p", Steps(()))) for job, node in nodes.items()
+    }
 
 
-def see(state: str = ONLINE, **jobs: Wanted | None) -> dict[str, NodeView]:
+def see(state: str = ONLINE, **jobs: DesiredJob | None) -> dict[str, NodeView]:
     """Node `a` with these jobs running; None: some other version."""
     found = {
         job: Observed(job, item.version if item else "other", "running")
@@ -58,35 +60,35 @@ def see(state: str = ONLINE, **jobs: Wanted | None) -> dict[str, NodeView]:
 
 
 def first(
-    wanted: Mapping[str, Wanted], views: Mapping[str, NodeView], order: Order = ORDER
+    desired: Mapping[str, DesiredJob], views: Mapping[str, NodeView], order: Order = ORDER
 ) -> tuple[Command, Memory]:
-    commands, memory = decide(wanted, views, order, Memory(), 0.0)
+    commands, memory = decide(desired, views, order, Memory(), 0.0)
     assert len(commands) == 1
     return commands[0], memory
 
 
 def test_downstream_goes_first_and_the_rest_when_it_is_confirmed() -> None:
-    wanted = want(up="a", down="a")
-    command, memory = first(wanted, see())
+    desired = want(up="a", down="a")
+    command, memory = first(desired, see())
     assert (command.op, command.jobs) == (INSTALL, ("down",))
-    assert decide(wanted, see(), ORDER, memory, 1.0)[0] == ()
-    memory = absorb(memory, Answer(command.id, "a", 1.0, DONE))
-    (command,), memory = decide(wanted, see(), ORDER, memory, 1.0)
+    assert decide(desired, see(), ORDER, memory, 1.0)[0] == ()
+    memory = absorb(memory, CommandResult(command.id, "a", 1.0, DONE))
+    (command,), memory = decide(desired, see(), ORDER, memory, 1.0)
     assert command.jobs == ("up",)
 
 
-def changed(job: str, node: str = "a", **more: Any) -> tuple[Wanted, Wanted]:
+def changed(job: str, node: str = "a", **more: Any) -> tuple[DesiredJob, DesiredJob]:
     """A job as it was wanted, and with another parameter."""
-    before = Wanted.of("a", Assignment(job, "p", Steps(()), reads=(Place("t"),)))
+    before = DesiredJob.of("a", Assignment(job, "p", Steps(()), reads=(Place("t"),)))
     told = replace(before.assignment, parameters={"n": 1}, **more)
-    return before, Wanted.of(node, told).after(before)
+    return before, DesiredJob.of(node, told).after(before)
 
 
 def test_who_is_there_and_reads_the_same_need_not_be_waited_for() -> None:
     (up, new_up), (down, new_down) = changed("up"), changed("down")
     command, memory = first({"up": new_up, "down": new_down}, see(up=up, down=down))
     assert (command.op, command.jobs) == (INSTALL, ("down", "up"))
-    memory = absorb(memory, Answer(command.id, "a", 0.0, DONE))
+    memory = absorb(memory, CommandResult(command.id, "a", 0.0, DONE))
     again = {"up": changed("up", input={"x": "y"})[1], "down": new_down}
     (command,), _ = decide(again, see(up=up, down=down), ORDER, memory, 0.1)
     assert command.jobs == ("up",)
@@ -112,34 +114,34 @@ def test_who_is_there_in_a_version_that_nobody_knows_is_waited_for() -> None:
 
 
 def test_only_the_last_versions_are_remembered() -> None:
-    wanted = Wanted.of("a", Assignment("j", "p", Steps(())))
+    desired = DesiredJob.of("a", Assignment("j", "p", Steps(())))
     versions = []
     for number in range(20):
-        versions.append(wanted.version)
-        told = replace(wanted.assignment, parameters={"n": number})
-        wanted = Wanted.of("a", told).after(wanted)
-    assert list(wanted.readers) == versions[-MOST_READERS:]
+        versions.append(desired.version)
+        told = replace(desired.assignment, parameters={"n": number})
+        desired = DesiredJob.of("a", told).after(desired)
+    assert list(desired.readers) == versions[-MOST_READERS:]
 
 
 def test_what_goes_together_is_removed_together() -> None:
     command, memory = first({}, see(up=None, down=None))
     assert (command.op, command.jobs, command.assignments) == (REMOVE, ("down", "up"), ())
-    memory = absorb(memory, Answer(command.id, "a", 1.0, DONE))
+    memory = absorb(memory, CommandResult(command.id, "a", 1.0, DONE))
     assert decide({}, see(up=None, down=None), ORDER, memory, 1.0)[0] == ()
 
 
 def test_what_goes_waits_for_those_that_stay_and_fed_it() -> None:
-    wanted, seen = want(up="a"), see(up=None, down=None)
-    command, memory = first(wanted, seen)
+    desired, seen = want(up="a"), see(up=None, down=None)
+    command, memory = first(desired, seen)
     assert (command.op, command.jobs) == (INSTALL, ("up",))
-    memory = absorb(memory, Answer(command.id, "a", 1.0, DONE))
-    (command,), _ = decide(wanted, seen, ORDER, memory, 1.0)
+    memory = absorb(memory, CommandResult(command.id, "a", 1.0, DONE))
+    (command,), _ = decide(desired, seen, ORDER, memory, 1.0)
     assert (command.op, command.jobs) == (REMOVE, ("down",))
 
 
 def test_nothing_to_do() -> None:
-    wanted = want(up="a", down="a")
-    assert decide(wanted, see(ONLINE, **wanted), ORDER, Memory(), 0.0)[0] == ()
+    desired = want(up="a", down="a")
+    assert decide(desired, see(ONLINE, **desired), ORDER, Memory(), 0.0)[0] == ()
 
 
 def test_gone_and_silent_nodes_are_told_nothing() -> None:
@@ -157,14 +159,14 @@ def test_names_that_were_never_ours_and_local_jobs_stay() -> None:
 
 
 def test_lost_commands_are_sent_again_later_and_later() -> None:
-    wanted, memory, now = want(down="a"), Memory(seed=3), 0.0
+    desired, memory, now = want(down="a"), Memory(seed=3), 0.0
     waits = []
     for _ in range(12):
-        commands, memory = decide(wanted, see(), ORDER, memory, now)
+        commands, memory = decide(desired, see(), ORDER, memory, now)
         assert len(commands) == 1
-        memory = absorb(memory, Answer(commands[0].id, "a", now, LOST))
+        memory = absorb(memory, CommandResult(commands[0].id, "a", now, LOST))
         waits.append(memory.pauses["a"].until - now)
-        assert decide(wanted, see(), ORDER, memory, now + waits[-1] - 0.01)[0] == ()
+        assert decide(desired, see(), ORDER, memory, now + waits[-1] - 0.01)[0] == ()
         now += waits[-1]
     assert 0.25 <= waits[0] <= 0.5
     assert all(15 <= wait <= 30 for wait in waits[-3:])
@@ -174,7 +176,7 @@ def test_lost_commands_are_sent_again_later_and_later() -> None:
 def test_a_node_that_comes_back_is_told_at_once() -> None:
     command, memory = first(want(down="a"), see())
     for _ in range(3):
-        memory = absorb(memory, Answer(command.id, "a", 0.0, LOST))
+        memory = absorb(memory, CommandResult(command.id, "a", 0.0, LOST))
     _, memory = decide(want(down="a"), see(GONE), ORDER, memory, 0.1)
     assert len(decide(want(down="a"), see(), ORDER, memory, 0.1)[0]) == 1
 
@@ -190,8 +192,8 @@ def test_after_its_deadline_a_command_is_lost() -> None:
 
 def test_an_answer_to_another_command_changes_nothing() -> None:
     command, memory = first(want(down="a"), see())
-    assert absorb(memory, Answer(command.id + 1, "a", 1.0, DONE)) is memory
-    assert absorb(memory, Answer(command.id, "b", 1.0, DONE)) is memory
+    assert absorb(memory, CommandResult(command.id + 1, "a", 1.0, DONE)) is memory
+    assert absorb(memory, CommandResult(command.id, "b", 1.0, DONE)) is memory
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(-1, 1), outcomes), max_size=12))
@@ -201,7 +203,7 @@ def test_many_answers_are_like_one_after_the_other(answered: list[tuple[str, int
     commands, memory = decide(want(**{j: j[0] for j in order.ours}), views, order, Memory(7), 0.0)
     ids = {command.node: command.id for command in commands}
     answers = [
-        Answer(ids[node] + off, node, 1.0 + at, outcome, "why")
+        CommandResult(ids[node] + off, node, 1.0 + at, outcome, "why")
         for at, (node, off, outcome) in enumerate(answered)
     ]
     single = memory
@@ -212,64 +214,66 @@ def test_many_answers_are_like_one_after_the_other(answered: list[tuple[str, int
 
 def test_who_is_to_blame_for_a_refusal_is_found_out() -> None:
     order = Order.of({"x": [], "y": [], "z": []})
-    wanted = want(x="a", y="a", z="a")
-    command, memory = first(wanted, see(), order)
+    desired = want(x="a", y="a", z="a")
+    command, memory = first(desired, see(), order)
     assert command.jobs == ("x", "y", "z")
-    memory = absorb(memory, Answer(command.id, "a", 0.0, REFUSED, "no"))
+    memory = absorb(memory, CommandResult(command.id, "a", 0.0, REFUSED, "no"))
     tried = []
     for _ in range(3):
-        (command,), memory = decide(wanted, see(), order, memory, 0.0)
+        (command,), memory = decide(desired, see(), order, memory, 0.0)
         tried.append(command.jobs)
         bad = command.jobs == ("y",)
-        answer = Answer(command.id, "a", 0.0, REFUSED if bad else DONE, "bad y" if bad else "")
+        answer = CommandResult(
+            command.id, "a", 0.0, REFUSED if bad else DONE, "bad y" if bad else ""
+        )
         memory = absorb(memory, answer)
     assert tried == [("x",), ("y",), ("z",)]
     assert memory.problem("a", "y") == "bad y"
     assert memory.problem("a", "x") == ""
-    assert decide(wanted, see(x=wanted["x"], z=wanted["z"]), order, memory, 2.4)[0] == ()
-    assert decide(wanted, see(x=wanted["x"], z=wanted["z"]), order, memory, 5.1)[0] != ()
+    assert decide(desired, see(x=desired["x"], z=desired["z"]), order, memory, 2.4)[0] == ()
+    assert decide(desired, see(x=desired["x"], z=desired["z"]), order, memory, 5.1)[0] != ()
 
 
 def test_another_version_of_a_refused_job_is_tried_at_once() -> None:
     command, memory = first(want(down="a"), see())
-    memory = absorb(memory, Answer(command.id, "a", 0.0, REFUSED, "no"))
-    other = {"down": Wanted.of("a", Assignment("down", "p", Steps(()), parameters={"n": 1}))}
+    memory = absorb(memory, CommandResult(command.id, "a", 0.0, REFUSED, "no"))
+    other = {"down": DesiredJob.of("a", Assignment("down", "p", Steps(()), parameters={"n": 1}))}
     assert len(decide(other, see(), ORDER, memory, 0.1)[0]) == 1
 
 
 def test_a_move_copies_confirms_switches_drops() -> None:
-    wanted = want(down="b")
+    desired = want(down="b")
     views = see(down=None) | {"b": NodeView(Node("b", SITE), ONLINE, 0.0)}
-    command, memory = first(wanted, views)
+    command, memory = first(desired, views)
     assert (command.node, command.op) == ("b", INSTALL)
-    memory = absorb(memory, Answer(command.id, "b", 0.0, DONE))
+    memory = absorb(memory, CommandResult(command.id, "b", 0.0, DONE))
     for state, told in (("starting", 0), ("failed", 0), ("running", 1)):
-        seen = Observed("down", wanted["down"].version, state)
+        seen = Observed("down", desired["down"].version, state)
         views["b"] = NodeView(Node("b", SITE), ONLINE, 0.0, {"down": seen})
-        commands, _ = decide(wanted, views, ORDER, memory, 1.0)
+        commands, _ = decide(desired, views, ORDER, memory, 1.0)
         assert len(commands) == told
     assert (commands[0].node, commands[0].op) == ("a", REMOVE)
 
 
 def test_many_nodes_are_told_at_the_same_time_and_many_jobs_in_parts() -> None:
     nodes = {f"n{n}": NodeView(Node(f"n{n}", SITE), ONLINE, 0.0) for n in range(200)}
-    wanted = want(**{f"j{n}": f"n{n}" for n in range(200)})
-    order = Order.of(dict.fromkeys(wanted, ()))
-    assert len(decide(wanted, nodes, order, Memory(), 0.0)[0]) == 200
-    wanted = want(**{f"j{n}": "a" for n in range(500)})
-    command, _ = first(wanted, see(), Order.of(dict.fromkeys(wanted, ())))
+    desired = want(**{f"j{n}": f"n{n}" for n in range(200)})
+    order = Order.of(dict.fromkeys(desired, ()))
+    assert len(decide(desired, nodes, order, Memory(), 0.0)[0]) == 200
+    desired = want(**{f"j{n}": "a" for n in range(500)})
+    command, _ = first(desired, see(), Order.of(dict.fromkeys(desired, ())))
     assert len(command.jobs) == MOST_JOBS
 
 
 def test_a_log_of_events_makes_the_same_commands() -> None:
-    wanted = want(up="a", down="a")
+    desired = want(up="a", down="a")
     events: list[Event] = [
-        Look(wanted, see(), ORDER, 0.0),
-        Answer(1, "a", 0.1, DONE),
-        Look(wanted, see(), ORDER, 0.2),
-        Answer(2, "a", 0.3, LOST),
-        Look(wanted, see(), ORDER, 0.4),
-        Look(wanted, see(), ORDER, 2.0),
+        Look(desired, see(), ORDER, 0.0),
+        CommandResult(1, "a", 0.1, DONE),
+        Look(desired, see(), ORDER, 0.2),
+        CommandResult(2, "a", 0.3, LOST),
+        Look(desired, see(), ORDER, 0.4),
+        Look(desired, see(), ORDER, 2.0),
     ]
     said, memory = replay(events, Memory(seed=5))
     assert [command.jobs for command in said] == [("down",), ("up",), ("up",)]
@@ -285,7 +289,9 @@ def test_old_beliefs_go_and_the_others_stay() -> None:
     memory = Memory()
     for number, at in enumerate((0.0, 1.0, 2.0)):
         command = Command(number, "a", REMOVE, (f"j{number % 2}",), ("",), 100.0)
-        memory = absorb(replace(memory, under_way={"a": command}), Answer(number, "a", at, DONE))
+        memory = absorb(
+            replace(memory, under_way={"a": command}), CommandResult(number, "a", at, DONE)
+        )
     assert list(memory.beliefs) == [("a", "j1"), ("a", "j0")], "in the order in which they came"
 
     def left(now: float) -> list[str]:

@@ -16,11 +16,11 @@ from fogline.coordinator.reconcile.state import (
     LOST,
     REFUSED,
     REMOVE,
-    Answer,
     Command,
+    CommandResult,
+    DesiredJob,
     Memory,
     Order,
-    Wanted,
 )
 from fogline.model.jobs import Assignment, Place, Steps
 from fogline.model.nodes import GONE, ONLINE, SITE, Node, NodeView, Observed
@@ -78,7 +78,7 @@ class World(RuleBasedStateMachine):
         self.nodes = {name: FakeNode(name) for name in NODES}
         for node in self.nodes.values():
             node.jobs[LOCAL] = Observed(LOCAL, "x", "running", more={"local": True})
-        self.wanted: dict[str, Wanted] = {}
+        self.desired: dict[str, DesiredJob] = {}
         self.ours: set[str] = set()
         self.memory = Memory(seed)
         self.now = 1000.0
@@ -89,13 +89,13 @@ class World(RuleBasedStateMachine):
 
     @rule(job=st.sampled_from(JOBS), node=st.sampled_from(NODES), number=st.integers(0, 2))
     def want(self, job: str, node: str, number: int) -> None:
-        wanted = Wanted.of(node, assignment(job, number)).after(self.wanted.get(job))
-        self.wanted = {**self.wanted, job: wanted}
+        desired = DesiredJob.of(node, assignment(job, number)).after(self.desired.get(job))
+        self.desired = {**self.desired, job: desired}
         self.ours.add(job)
 
     @rule(job=st.sampled_from(JOBS))
     def do_not_want(self, job: str) -> None:
-        self.wanted = {name: item for name, item in self.wanted.items() if name != job}
+        self.desired = {name: item for name, item in self.desired.items() if name != job}
 
     @rule(node=st.sampled_from(NODES))
     def vanish(self, node: str) -> None:
@@ -141,7 +141,9 @@ class World(RuleBasedStateMachine):
             node.obey(command)
         if fate == "unheard" or (not arrives and fate != REFUSED):
             return
-        answer = Answer(command.id, command.node, self.now, REFUSED if fate == REFUSED else DONE)
+        answer = CommandResult(
+            command.id, command.node, self.now, REFUSED if fate == REFUSED else DONE
+        )
         for _ in range(2 if fate == "doubled" else 1):
             self.memory = absorb(self.memory, answer)
 
@@ -149,13 +151,13 @@ class World(RuleBasedStateMachine):
     def lose(self, place: int) -> None:
         if self.in_flight:
             command = self.in_flight.pop(place % len(self.in_flight))
-            answer = Answer(command.id, command.node, self.now, LOST, "lost")
+            answer = CommandResult(command.id, command.node, self.now, LOST, "lost")
             self.memory = absorb(self.memory, answer)
 
     @rule()
     def look(self) -> None:
         order = Order.of(self.upstream, self.ours)
-        commands, self.memory = decide(self.wanted, self.views, order, self.memory, self.now)
+        commands, self.memory = decide(self.desired, self.views, order, self.memory, self.now)
         told = [command.node for command in commands]
         assert len(told) == len(set(told))
         for command in commands:
@@ -179,7 +181,7 @@ class World(RuleBasedStateMachine):
             self.time_passes(1.0)
             if self.settled() and not self.memory.under_way:
                 break
-        assert self.settled(), (self.wanted, self.nodes)
+        assert self.settled(), (self.desired, self.nodes)
 
     # ── what must hold ───────────────────────────────────────────────────────────────────────────
 
@@ -194,23 +196,23 @@ class World(RuleBasedStateMachine):
     def check(self, command: Command, job: str, order: Order) -> None:
         assert job in self.ours
         if command.op == INSTALL:
-            assert self.wanted[job].node == command.node
+            assert self.desired[job].node == command.node
             for reader in reach([job], order.downstream):
-                assert reader not in self.wanted or self.is_there(reader), (job, reader)
+                assert reader not in self.desired or self.is_there(reader), (job, reader)
             return
-        wanted = self.wanted.get(job)
-        assert wanted is None or wanted.node != command.node
-        if wanted is not None:
-            seen = self.nodes[wanted.node].jobs[job]
-            assert (seen.version, seen.state) == (wanted.version, "running")
+        desired = self.desired.get(job)
+        assert desired is None or desired.node != command.node
+        if desired is not None:
+            seen = self.nodes[desired.node].jobs[job]
+            assert (seen.version, seen.state) == (desired.version, "running")
 
     def is_there(self, job: str) -> bool:
-        item = self.wanted[job]
+        item = self.desired[job]
         found = self.nodes[item.node].jobs.get(job)
         return found is not None and found.version in (item.version, *item.readers)
 
     def settled(self) -> bool:
-        right = {(item.node, job): item.version for job, item in self.wanted.items()}
+        right = {(item.node, job): item.version for job, item in self.desired.items()}
         found = {
             (name, job): seen.version
             for name, node in self.nodes.items()

@@ -18,7 +18,7 @@ from fogline.common.errors import DataError, NotFoundError, TooLargeError
 from fogline.coordinator.errors import RepositoryError
 from fogline.coordinator.pipelines import code_check
 from fogline.coordinator.pipelines import packages as packages_module
-from fogline.coordinator.pipelines.packages import Packages
+from fogline.coordinator.pipelines.packages import PackageStore
 from fogline.coordinator.repository.store import Alias, Store
 from tests.coordinator.kit import CODE, Rig, composition
 from tests.waiting import wait_for
@@ -27,9 +27,9 @@ pytestmark = pytest.mark.site
 
 
 @pytest.fixture
-def packages(tmp_path: Path) -> Iterator[Packages]:
+def packages(tmp_path: Path) -> Iterator[PackageStore]:
     store = Store(f"sqlite:///{tmp_path / 'store.db'}")
-    yield Packages(tmp_path / "packages", store, time.time)
+    yield PackageStore(tmp_path / "packages", store, time.time)
     store.close()
 
 
@@ -41,7 +41,9 @@ def archive(files: dict[str, str]) -> bytes:
     return made.getvalue()
 
 
-def test_a_package_comes_back_in_parts(packages: Packages, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_comes_back_in_parts(
+    packages: PackageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(packages_module, "CHUNK", 1000)
     content = bytes(range(256)) * 10
     sha256 = packages.add("jobs/data.py", content).sha256
@@ -59,12 +61,12 @@ def test_a_package_comes_back_in_parts(packages: Packages, monkeypatch: pytest.M
     "asked",
     [{}, {"sha256": 7}, {"sha256": "../../etc/passwd"}, {"sha256": "0" * 64, "offset": -1}],
 )
-def test_what_is_asked_wrong(packages: Packages, asked: dict[str, object]) -> None:
+def test_what_is_asked_wrong(packages: PackageStore, asked: dict[str, object]) -> None:
     with pytest.raises((DataError, NotFoundError)):
         packages.read(asked)
 
 
-def test_a_damaged_file_is_not_used(packages: Packages, tmp_path: Path) -> None:
+def test_a_damaged_file_is_not_used(packages: PackageStore, tmp_path: Path) -> None:
     sha256 = packages.add("clean.py", CODE.encode()).sha256
     (tmp_path / "packages" / sha256).write_text("something else")
     with pytest.raises(RepositoryError, match="damaged"):
@@ -90,13 +92,13 @@ def test_a_damaged_file_is_not_used(packages: Packages, tmp_path: Path) -> None:
         ".hidden.py",
     ],
 )
-def test_names_that_are_refused(packages: Packages, name: str, tmp_path: Path) -> None:
+def test_names_that_are_refused(packages: PackageStore, name: str, tmp_path: Path) -> None:
     with pytest.raises(DataError):
         packages.add(name, CODE.encode())
     assert list((tmp_path / "packages").iterdir()) == []
 
 
-def test_a_path_is_only_a_name(packages: Packages, tmp_path: Path) -> None:
+def test_a_path_is_only_a_name(packages: PackageStore, tmp_path: Path) -> None:
     for name in ("../clean.py", "/etc/clean.py", "a/../../../clean.py"):
         assert packages.add(name, CODE.encode()).file == "clean.py"
     sha256 = hashlib.sha256(CODE.encode()).hexdigest()
@@ -104,7 +106,7 @@ def test_a_path_is_only_a_name(packages: Packages, tmp_path: Path) -> None:
 
 
 def test_what_is_no_archive_or_too_large(
-    packages: Packages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    packages: PackageStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(DataError, match="no zip"):
         packages.add("a.whl", b"nothing")
@@ -119,7 +121,7 @@ def test_what_a_crash_left_is_cleared_away(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "incoming-x").write_text("half")
     store = Store(f"sqlite:///{tmp_path / 'store.db'}")
-    Packages(folder, store, time.time)
+    PackageStore(folder, store, time.time)
     assert list(folder.iterdir()) == []
     store.close()
 
@@ -153,7 +155,7 @@ def test_what_a_crash_left_is_cleared_away(tmp_path: Path) -> None:
     ],
 )
 def test_code_is_tried(
-    packages: Packages, code: str, problem: str | None, monkeypatch: pytest.MonkeyPatch
+    packages: PackageStore, code: str, problem: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FOGLINE_TOKEN", "secret")
     told = packages.check_code(packages.add("clean.py", code.encode()), "clean:clean")
@@ -178,13 +180,13 @@ def test_code_is_tried(
     ],
 )
 def test_parameters_are_those_of_the_function(
-    packages: Packages, signature: str, given: dict[str, int], problem: str | None
+    packages: PackageStore, signature: str, given: dict[str, int], problem: str | None
 ) -> None:
     alias = packages.add("clean.py", f"def clean{signature}: ...".encode())
     assert packages.check_code(alias, "clean:clean", given) == problem
 
 
-def test_slow_code_keeps_only_itself_waiting(packages: Packages) -> None:
+def test_slow_code_keeps_only_itself_waiting(packages: PackageStore) -> None:
     slow = packages.add("slow.py", b"import time\ntime.sleep(8)\ndef clean(r): ...")
     quick = packages.add("quick.py", b"def clean(r): ...")
     thread = threading.Thread(target=packages.check_code, args=(slow, "slow:clean"))
@@ -194,7 +196,7 @@ def test_slow_code_keeps_only_itself_waiting(packages: Packages) -> None:
     thread.join()
 
 
-def test_archives_are_put_on_the_path(packages: Packages) -> None:
+def test_archives_are_put_on_the_path(packages: PackageStore) -> None:
     content = archive({"pack/__init__.py": "", "pack/jobs.py": CODE})
     alias = packages.add("pack-1.0-py3-none-any.whl", content)
     assert packages.check_code(alias, "pack.jobs:clean") is None
@@ -204,7 +206,7 @@ def test_archives_are_put_on_the_path(packages: Packages) -> None:
     assert "is no entry" in str(packages.check_code(alias, "__import__('os'):x"))
 
 
-def test_the_code_is_run_once(packages: Packages, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_is_run_once(packages: PackageStore, monkeypatch: pytest.MonkeyPatch) -> None:
     alias = packages.add("clean.py", CODE.encode())
     assert packages.check_code(alias, "clean:clean") is None
     monkeypatch.setattr(packages_module, "check", None)
@@ -249,7 +251,7 @@ def is_ours(process: psutil.Process, mark: str) -> bool:
         return False
 
 
-def test_the_same_package_twice_changes_nothing(packages: Packages) -> None:
+def test_the_same_package_twice_changes_nothing(packages: PackageStore) -> None:
     first = packages.add("clean.py", CODE.encode())
     assert packages.add("clean.py", CODE.encode()) == first
     assert isinstance(first, Alias)

@@ -26,7 +26,7 @@ from fogline.coordinator.api.rest import make_app
 from fogline.coordinator.api.service import Service
 from fogline.coordinator.api.tokens import Tokens
 from fogline.coordinator.client import CoordinatorClient, find
-from fogline.coordinator.config import ControlConfig, CoordinatorConfig
+from fogline.coordinator.config import ControlBrokerConfig, CoordinatorConfig
 from fogline.coordinator.nodes import node_history
 from fogline.coordinator.replication.config import ReplicaConfig
 from fogline.coordinator.replication.loop import ReplicaLoop
@@ -125,7 +125,7 @@ class World:
         self.broker = Mosquitto(folder / "broker", MosquittoOptions()).start()
 
     def begin(self, config: ReplicaConfig = QUICK, store: str | None = None) -> World:
-        control = ControlConfig(url=self.broker.url)
+        control = ControlBrokerConfig(url=self.broker.url)
         given = CoordinatorConfig(self.folder / "c", store=store, control=control, replicas=config)
         self.coordinator = Coordinator(given)
         self.coordinator.start()

@@ -39,7 +39,7 @@ from fogline.coordinator.nodes.store_reports import (
 from fogline.coordinator.replication.config import ReplicaConfig
 from fogline.coordinator.replication.decisions import Decisions
 from fogline.coordinator.replication.fabric_jobs import FabricJob, FabricStream, fabric_job
-from fogline.coordinator.replication.node_stores import Seen
+from fogline.coordinator.replication.node_stores import StoreView
 from fogline.coordinator.replication.queries import by_queries
 from fogline.coordinator.replication.stability import (
     MOST_NAMED,
@@ -598,7 +598,9 @@ def test_a_damaged_row_is_told(tmp_path: Path, broken: str) -> None:
 def test_states_of_copies() -> None:
     copies = {"a": held(None, NOW - 3, 5), "b": held(("m",), None, 1), "old": held(None, None, 1)}
     seen = {
-        "x": Seen(True, report(9, copies={**copies, "k": held(None, None, 1)}), told={"k": None})
+        "x": StoreView(
+            True, report(9, copies={**copies, "k": held(None, None, 1)}), told={"k": None}
+        )
     }
     decisions = [
         Decision("a", "x", STABILITY),

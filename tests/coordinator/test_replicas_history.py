@@ -18,9 +18,9 @@ from fogline.coordinator.nodes.node_history import (
     RESTART,
     SETTLE_SECONDS,
     SURE_SECONDS,
-    Change,
     Happened,
-    Known,
+    KnownNode,
+    NodeChange,
     Watch,
 )
 from fogline.coordinator.reconcile.histories import Histories
@@ -39,10 +39,10 @@ def view(state: str = ONLINE, instance: str = "i1", clean: bool = False) -> dict
 class Story:
     """Looks at one node, a second apart."""
 
-    def __init__(self, known: dict[str, Known] | None = None, at: float = 1000.0) -> None:
+    def __init__(self, known: dict[str, KnownNode] | None = None, at: float = 1000.0) -> None:
         self.watch = Watch(known or {})
         self.at = at
-        self.changes: list[Change] = []
+        self.changes: list[NodeChange] = []
 
     def see(self, views: dict[str, NodeView], seconds: float = 1, connected: bool = True) -> Story:
         for _ in range(round(seconds)):
@@ -63,8 +63,8 @@ class Story:
         return self.watch.known["a"].state
 
 
-def known(state: str = PRESENT, instance: str = "i1") -> dict[str, Known]:
-    return {"a": Known(5.0, instance, state)}
+def known(state: str = PRESENT, instance: str = "i1") -> dict[str, KnownNode]:
+    return {"a": KnownNode(5.0, instance, state)}
 
 
 # ── looks ────────────────────────────────────────────────────────────────────────────────────────
@@ -174,12 +174,12 @@ def test_a_forgotten_node_is_new_again() -> None:
 # ── both databases ───────────────────────────────────────────────────────────────────────────────
 
 
-def fails(*times: float) -> list[Change]:
+def fails(*times: float) -> list[NodeChange]:
     happened = tuple(Happened(FAIL, at, "why") for at in times)
-    return [Change("a", Known(0.0, "i1", PRESENT), happened)]
+    return [NodeChange("a", KnownNode(0.0, "i1", PRESENT), happened)]
 
 
-def write(store: Store, changes: list[Change]) -> None:
+def write(store: Store, changes: list[NodeChange]) -> None:
     with store.change() as connection:
         history_table.write(connection, changes)
 

@@ -24,7 +24,7 @@ from fogline.coordinator.pipelines.changes import apply_actions, merged
 from fogline.coordinator.pipelines.ports import START, STOP, UNINSTALL, UPDATE, Action
 from fogline.coordinator.reconcile.decide import replay
 from fogline.coordinator.reconcile.loop import Loop
-from fogline.coordinator.reconcile.planner import Plan
+from fogline.coordinator.reconcile.planner import DesiredState
 from fogline.coordinator.reconcile.state import Memory
 from fogline.coordinator.reconcile.status import progress
 from fogline.gateway.jobs.checks import read_assignments
@@ -190,8 +190,8 @@ def test_progress_counts_states_and_what_is_still_where_it_should_not_be(make_ri
 
 def test_a_job_that_nobody_is_told_of_is_not_settled() -> None:
     (job,) = chain("p", 1).jobs
-    assert not progress(Plan(jobs={job.name: ("p", job)}), {})["settled"]
-    assert progress(Plan(), {})["settled"]
+    assert not progress(DesiredState(jobs={job.name: ("p", job)}), {})["settled"]
+    assert progress(DesiredState(), {})["settled"]
 
 
 def test_progress_waits_until_all_is_as_wanted(make_rig: Make) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from fogline.deploy.manifest.json_tree import read_json
 from fogline.deploy.manifest.problems import Lines, Problems
-from fogline.deploy.manifest.tree import Items, Spot, Table, Word, plain_data
+from fogline.deploy.manifest.tree import Items, Spot, TreeTable, Word, plain_data
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_every_name_knows_its_place() -> None:
 
 def test_a_text_knows_where_it_begins() -> None:
     tree = read_json('{"query": "x = y"}', Problems(Lines()))
-    assert isinstance(tree, Table)
+    assert isinstance(tree, TreeTable)
     word = tree.fields["query"]
     assert isinstance(word, Word)
     assert (word.at, word.inside(1, 5)) == (Spot(1, 11), Spot(1, 16))

@@ -20,12 +20,12 @@ from fogline.fabric.query.local_backend import StoreAnswers
 from fogline.fabric.query.query_types import (
     ANSWERED,
     AWAY,
-    Aggregate,
-    Answers,
-    Names,
+    AggregateQuery,
     NodeAnswer,
+    NodeBackend,
     Place,
     Range,
+    Selected,
     Whole,
 )
 from fogline.fabric.query.space_keys import SpaceKeys
@@ -50,7 +50,7 @@ class Alone:
         self._own = StoreAnswers(store, SITE)
         self._keys: Keys = None
         self.kept: dict[str, tuple[str, ...] | None] = {}
-        self.held: dict[str, Answers] = {}
+        self.held: dict[str, NodeBackend] = {}
         self.stale: list[float] = []
         self._nodes = (NodeAnswer(SITE, ANSWERED), NodeAnswer("south", AWAY, why="no answer"))
 
@@ -59,7 +59,7 @@ class Alone:
         other._own, other._keys = self._own.seen_by(keys), keys
         return other
 
-    def latest(self, names: Names, stale: float = 0.0) -> Whole:
+    def latest(self, names: Selected, stale: float = 0.0) -> Whole:
         self.stale.append(stale)
         return self._whole(self._own.latest(names))
 
@@ -72,7 +72,7 @@ class Alone:
             more = {SITE: (int(micros(last["time"])[0]), int(last["seq"][0].as_py()))}
         return Whole(with_node(table, SITE), self._nodes, more)
 
-    def aggregate(self, question: Aggregate, stale: float = 0.0) -> Whole:
+    def aggregate(self, question: AggregateQuery, stale: float = 0.0) -> Whole:
         return self._whole(self._own.aggregate(question))
 
     def metrics(self, prefix: str) -> Whole:
@@ -96,7 +96,7 @@ class Alone:
     def nodes(self) -> Sequence[Mapping[str, Any]]:
         return [{"node": SITE, "state": ANSWERED}, {"node": "south", "state": AWAY}]
 
-    def copy_of(self, origin: str) -> Answers | None:
+    def copy_of(self, origin: str) -> NodeBackend | None:
         return self.held.get(origin)
 
     def keep_copy(self, origin: str, metrics: tuple[str, ...] | None) -> None:

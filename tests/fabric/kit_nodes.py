@@ -14,7 +14,7 @@ from fogline.fabric.api.rest import make_app
 from fogline.fabric.api.tokens_file import Callers
 from fogline.fabric.federation.fabric import Fabric
 from fogline.fabric.membership.options import FabricOptions
-from fogline.fabric.query.query_types import Names, Place, Range
+from fogline.fabric.query.query_types import Place, Range, Selected
 from fogline.fabric.query.space_keys import SpaceKeys
 from fogline.storage.limits import StoreLimits
 from fogline.storage.store import SiteStore
@@ -145,13 +145,13 @@ def pages(fabric: Fabric, question: Range, stale: float = 0.0) -> list[tuple[str
 
 def numbers(fabric: Fabric, node: str, metric: str = "cpu%", limit: int = 1_000) -> list[int]:
     """The numbers that are told of a node, in order."""
-    question = Range(Names((metric,)), limit=limit)
+    question = Range(Selected((metric,)), limit=limit)
     return sorted(int(value.value) for where, value in pages(fabric, question) if where == node)
 
 
 def how(fabric: Fabric, node: str) -> dict[str, object]:
     """How a node took part in an answer."""
-    whole = fabric.latest(Names(("cpu%",)))
+    whole = fabric.latest(Selected(("cpu%",)))
     return next(answer.as_json() for answer in whole.nodes if answer.node == node)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from fogline.fabric.errors import NodeAway
 from fogline.fabric.federation.routing import covers
-from fogline.fabric.query.query_types import Aggregate, Names, NodeAnswer, Range
+from fogline.fabric.query.query_types import AggregateQuery, NodeAnswer, Range, Selected
 from fogline.model.question import Question
 from fogline.storage.errors import BadQuery
 from fogline.storage.store import SiteStore
@@ -39,7 +39,7 @@ def copied(node: RunningNode, origin: str) -> list[float]:
     copy = node.fabric.copy_of(origin)
     if copy is None:
         return []
-    found = copy.range(Range(Names(("cpu%", "mem%")), limit=100_000))
+    found = copy.range(Range(Selected(("cpu%", "mem%")), limit=100_000))
     seqs = found["seq"].to_pylist()
     assert len(set(seqs)) == len(seqs)
     return sorted(found["value"].to_pylist())
@@ -125,7 +125,7 @@ def test_a_page_goes_on_at_the_copy(tmp_path: Path) -> None:
         north.put(same_time)
         south.fabric.keep_copy("north", None)
         until(lambda: copied(south, "north") == list(range(100)))
-        question = Range(Names(("cpu",)), limit=30)
+        question = Range(Selected(("cpu",)), limit=30)
         first = south.fabric.range(question, {})
         north.stop()
         assert first.places is not None
@@ -141,7 +141,9 @@ def test_a_partial_copy_is_marked(tmp_path: Path) -> None:
         until(lambda: copied(south, "north") == list(range(0, 30, 3)))
         north.stop()
         answers = {
-            metrics: next(a for a in south.fabric.latest(Names(metrics)).nodes if a.node == "north")
+            metrics: next(
+                a for a in south.fabric.latest(Selected(metrics)).nodes if a.node == "north"
+            )
             for metrics in (None, ("cpu%",), ("cpu0",))
         }
         assert [answer.partial for answer in answers.values()] == [True, True, False]
@@ -155,7 +157,7 @@ def test_a_stale_copy_is_used_only_when_it_may_be(tmp_path: Path) -> None:
         until(lambda: complete(south, "north"))
 
         def state(stale: float) -> str:
-            whole = south.fabric.latest(Names(("cpu%",)), stale)
+            whole = south.fabric.latest(Selected(("cpu%",)), stale)
             return next(answer.state for answer in whole.nodes if answer.node == "north")
 
         assert state(0.0) == "answered"
@@ -412,7 +414,7 @@ def test_an_origin_that_is_killed_during_intake(tmp_path: Path) -> None:
             south.know({"north": north.address})
             until(lambda: copied(south, "north") == list(range(first)), "each value once")
             assert [
-                value.value for _, value in pages(north.fabric, Range(Names(("cpu",))))
+                value.value for _, value in pages(north.fabric, Range(Selected(("cpu",))))
             ] == list(range(first))
         finally:
             north.stop()
@@ -426,7 +428,7 @@ def scattered(count: int) -> list[Value]:
 
 def counted(node: RunningNode, start: int | None = None) -> tuple[int, NodeAnswer]:
     """How many values of north there are from then on, and who told so."""
-    question = Aggregate(1 << 50, Names(("cpu%",)), start, functions=("count",))
+    question = AggregateQuery(1 << 50, Selected(("cpu%",)), start, functions=("count",))
     whole = node.fabric.aggregate(question)
     rows = [row["count"] for row in whole.table.to_pylist() if row["node"] == "north"]
     return sum(rows), next(answer for answer in whole.nodes if answer.node == "north")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from fogline.fabric.errors import NodeAway, NodeRefused
 from fogline.fabric.membership.health import LATENCY, REACHABLE, VIA, Health, HealthValues
-from fogline.fabric.membership.peers import Seen, Told, read_state
-from fogline.fabric.query.query_types import ANSWERED, AWAY, REFUSED, Names
+from fogline.fabric.membership.peers import PeerReport, PeerView, read_state
+from fogline.fabric.query.query_types import ANSWERED, AWAY, REFUSED, Selected
 from fogline.storage.catalog.metadata import Description
 from fogline.storage.errors import BadValue
 from tests.fabric.kit_nodes import (
@@ -31,12 +31,12 @@ ID = "b" * 32
 SECOND = 1_000_000
 
 
-def values(health: HealthValues, now: int, **seen: Seen) -> list[tuple[str, str, float | str]]:
+def values(health: HealthValues, now: int, **seen: PeerView) -> list[tuple[str, str, float | str]]:
     return [(v.metric, v.entity, v.value) for v in health.of(seen, START + now * SECOND)]
 
 
-def up(latency: float = 2.0, address: str = "http://a") -> Seen:
-    return Seen(address, ANSWERED, latency_ms=latency)
+def up(latency: float = 2.0, address: str = "http://a") -> PeerView:
+    return PeerView(address, ANSWERED, latency_ms=latency)
 
 
 def test_values_are_stored_no_more_often_than_they_should_be() -> None:
@@ -45,15 +45,15 @@ def test_values_are_stored_no_more_often_than_they_should_be() -> None:
     assert values(health, 0, n=up()) == first
     assert values(health, 2, n=up(3.0)) == []
     assert values(health, 10, n=up(4.0)) == [(LATENCY, "n", 4.0)]
-    assert values(health, 12, n=Seen("http://a", AWAY)) == [(REACHABLE, "n", 0.0)]
-    assert values(health, 14, n=Seen("http://a", REFUSED)) == []
+    assert values(health, 12, n=PeerView("http://a", AWAY)) == [(REACHABLE, "n", 0.0)]
+    assert values(health, 14, n=PeerView("http://a", REFUSED)) == []
     assert values(health, 16, n=up(5.0)) == [(REACHABLE, "n", 1.0)]
     assert values(health, 20, n=up(5.0, "http://b")) == [
         (LATENCY, "n", 5.0),
         (VIA, "n", "http://b"),
     ]
     assert values(health, 76, n=up(6.0, "http://b")) == [(REACHABLE, "n", 1.0), (LATENCY, "n", 6.0)]
-    assert values(health, 77, n=Seen("http://c")) == []
+    assert values(health, 77, n=PeerView("http://c")) == []
 
 
 def test_a_clock_that_was_set_back_stops_nothing() -> None:
@@ -76,7 +76,7 @@ def test_how_nodes_are() -> None:
         "a": "unknown",
         "b": "unknown",
     }
-    health.answered("a", "http://a", Told(ID), 1.5)
+    health.answered("a", "http://a", PeerReport(ID), 1.5)
     health.failed("b", "http://b", NodeRefused("not you"))
     assert [seen.state for seen in health.all().values()] == [ANSWERED, REFUSED]
     health.failed("a", "http://a", NodeAway("gone"))
@@ -191,7 +191,7 @@ def test_health_becomes_values_of_the_own_store(tmp_path: Path) -> None:
         assert found[VIA]["text"] == south.address
         south.stop()
         until(lambda: north.store.latest(REACHABLE)["value"].to_pylist() == [0.0], "it is away")
-        whole = north.fabric.latest(Names((REACHABLE,)))
+        whole = north.fabric.latest(Selected((REACHABLE,)))
         assert whole.table["node"].to_pylist() == ["north"]
 
 

@@ -21,7 +21,7 @@ from fogline.fabric.contract import FabricLog, FabricLogStatus
 from fogline.fabric.errors import NodeAway
 from fogline.fabric.federation.fabric import Fabric
 from fogline.fabric.federation.sources import OwnChanges
-from fogline.fabric.query.query_types import ChangeSource, Names, Range
+from fogline.fabric.query.query_types import ChangeSource, Range, Selected
 from fogline.fabric.streams.fabric_log import source_of_store
 from fogline.fabric.streams.fabric_to_log import FabricFeed
 from fogline.log import SiteLog
@@ -402,7 +402,7 @@ def test_a_share_is_sent_by_nodes_and_copies_alike(tmp_path: Path, world: World)
         world.follow(south.fabric, some)
         world.wait(lambda: len(world.places(some)) == 2, "feed")
         north.put(some_values(1_000))
-        ranged = Range(Names(("cpu%",)), limit=500, share=0.3)
+        ranged = Range(Selected(("cpu%",)), limit=500, share=0.3)
         wanted = sorted(int(value.value) for _, value in pages(south.fabric, ranged))
         assert 200 < len(wanted) < 400
         world.wait_for(len(wanted), some)

@@ -19,7 +19,7 @@ from fogline.common.http.client import Patience
 from fogline.fabric.errors import NodeAway, NodeRefused
 from fogline.fabric.http.arrow import to_arrow
 from fogline.fabric.membership.node_client import NodeClient, portions
-from fogline.fabric.query.query_types import Aggregate, Names, Range
+from fogline.fabric.query.query_types import AggregateQuery, Range, Selected
 from fogline.fabric.query.tables import ROWS
 from fogline.storage.errors import BadQuery, QueryLimit, StoreError
 from fogline.storage.values import from_values
@@ -172,8 +172,8 @@ def test_errors_by_status(status: str, error: type[StoreError]) -> None:
     with server(says(reply(body, status))) as address:
         client = NodeClient(address, SECRET, "n", SHORT)
         for ask in (
-            lambda: client.latest(Names()),
-            lambda: client.aggregate(Aggregate(1)),
+            lambda: client.latest(Selected()),
+            lambda: client.aggregate(AggregateQuery(1)),
             lambda: client.metrics(""),
             lambda: client.sql("SELECT 1"),
             lambda: client.state(),
@@ -217,7 +217,7 @@ def test_nobody_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(NodeAway):
-        NodeClient(f"http://127.0.0.1:{port}", SECRET, "n").latest(Names())
+        NodeClient(f"http://127.0.0.1:{port}", SECRET, "n").latest(Selected())
 
 
 def dripping(taken: socket.socket) -> None:
@@ -324,18 +324,18 @@ def test_a_real_node(tmp_path: Path) -> None:
         north.put(some_values(50))
         client = NodeClient(north.address, SECRET, "north")
         try:
-            first = client.range(Range(Names(("cpu%",)), limit=20))
+            first = client.range(Range(Selected(("cpu%",)), limit=20))
             last = first.slice(19)
             place = int(last["time"].cast("int64")[0].as_py()), last["seq"][0].as_py()
-            rest = client.range(Range(Names(("cpu%",)), limit=100), place)
+            rest = client.range(Range(Selected(("cpu%",)), limit=100), place)
             found = [*first["value"].to_pylist(), *rest["value"].to_pylist()]
             assert found == list(range(50))
-            back = client.range(Range(Names(("cpu%",)), limit=100, descending=True), place)
+            back = client.range(Range(Selected(("cpu%",)), limit=100, descending=True), place)
             assert back["value"].to_pylist() == list(range(18, -1, -1))
             assert client.state()["id"] == north.store.id
-            assert len(client.latest(Names(("cpu1",), ("e1",)))) == 1
+            assert len(client.latest(Selected(("cpu1",), ("e1",)))) == 1
             with pytest.raises(BadQuery):
-                client.copy_of("nobody").latest(Names())
+                client.copy_of("nobody").latest(Selected())
             with pytest.raises(BadQuery):
                 client.sql("DELETE FROM history")
         finally:

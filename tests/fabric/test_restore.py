@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fogline.fabric.membership.peers import CopyInfo, Seen, Told
-from fogline.fabric.query.query_types import ANSWERED, AWAY, Names, Range
+from fogline.fabric.membership.peers import CopyInfo, PeerReport, PeerView
+from fogline.fabric.query.query_types import ANSWERED, AWAY, Range, Selected
 from fogline.fabric.replicas.restore import to_take
 from fogline.storage.files import data_files
 from tests.damage import DAMAGES
@@ -124,14 +124,14 @@ def test_an_answer_says_what_is_lost(tmp_path: Path) -> None:
         north.put(some_values(50, first=1_000))
         rows = damage_a_file(north)
         until(lambda: south.fabric.seen()["north"].told.lost, "it is heard of")
-        everything = Range(Names(("cpu%",)), limit=10_000)
+        everything = Range(Selected(("cpu%",)), limit=10_000)
         before = replace(everything, end=START - 10**9)
         for node in (north, south):
             assert numbers(node.fabric, "north") == list(range(1_000, 1_050))
             (answer,) = (a for a in node.fabric.range(everything, {}).nodes if a.node == "north")
             assert answer.partial
             assert answer.why.startswith(f"{rows} values from 2026-")
-            assert answer in node.fabric.latest(Names(("cpu%",))).nodes
+            assert answer in node.fabric.latest(Selected(("cpu%",))).nodes
             assert answer in node.fabric.sql("SELECT 1 AS one").nodes
             assert not any(answer.partial for answer in node.fabric.range(before, {}).nodes)
 
@@ -210,14 +210,14 @@ def test_a_restart_with_the_same_store_takes_nothing_back(tmp_path: Path) -> Non
 
 
 def test_what_is_to_be_taken() -> None:
-    def other(state: str, copy_id: str) -> Seen:
-        return Seen("http://x", state, told=Told(ID, copies={"north": CopyInfo(copy_id)}))
+    def other(state: str, copy_id: str) -> PeerView:
+        return PeerView("http://x", state, told=PeerReport(ID, copies={"north": CopyInfo(copy_id)}))
 
     seen = {
         "a": other(ANSWERED, OLD),
         "b": other(AWAY, OLD),
         "c": other(ANSWERED, ID),
         "d": other(ANSWERED, OLD),
-        "e": Seen("http://x", ANSWERED),
+        "e": PeerView("http://x", ANSWERED),
     }
     assert [job.holder for job in to_take(seen, "north", ID, {(OLD, "d")})] == ["a"]

@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 
 from fogline.fabric.errors import NodeAway, NodeRefused
 from fogline.fabric.federation import fabric as fabric_module
-from fogline.fabric.federation.routing import Route, routes, to_follow
+from fogline.fabric.federation.routing import ReplicaRoute, routes, to_follow
 from fogline.fabric.federation.scatter_gather import Gather, Gathered
-from fogline.fabric.membership.peers import CopyInfo, Seen, Told
+from fogline.fabric.membership.peers import CopyInfo, PeerReport, PeerView
 from fogline.fabric.query import merge, tables
 from fogline.fabric.query.query_types import (
     ANSWERED,
     AWAY,
     REFUSED,
-    Aggregate,
-    Answers,
-    Names,
+    AggregateQuery,
     NodeAnswer,
+    NodeBackend,
     Place,
     Range,
+    Selected,
     Whole,
 )
 from fogline.storage.errors import BadQuery, QueryLimit, StoreError
@@ -144,11 +144,11 @@ def test_doubles() -> None:
 # ── where to ask ─────────────────────────────────────────────────────────────────────────────────
 
 
-def node(state: str = ANSWERED, latency: float | None = 5.0, **copies: CopyInfo) -> Seen:
-    return Seen("http://x", state, latency_ms=latency, told=Told(ID, copies=copies))
+def node(state: str = ANSWERED, latency: float | None = 5.0, **copies: CopyInfo) -> PeerView:
+    return PeerView("http://x", state, latency_ms=latency, told=PeerReport(ID, copies=copies))
 
 
-def at(found: list[Route]) -> list[str]:
+def at(found: list[ReplicaRoute]) -> list[str]:
     return [("copy " if route.copy else "") + route.at for route in found]
 
 
@@ -205,7 +205,7 @@ def test_what_is_followed() -> None:
     seen["q"] = node(latency=5.0, o=CopyInfo(ID, until=90))
     assert followed() == "copy q"
     assert followed(CopyInfo(ID, until=80)) == "copy here"
-    for gone in (node(AWAY), node(REFUSED), Seen("http://x", ANSWERED)):
+    for gone in (node(AWAY), node(REFUSED), PeerView("http://x", ANSWERED)):
         seen["o"] = gone
         assert followed() == "copy p"
     seen = {"o": node(AWAY)}
@@ -233,18 +233,18 @@ class Fake:
 
 @dataclass
 class FakeAround:
-    known: dict[str, Seen]
+    known: dict[str, PeerView]
     fakes: dict[str, Fake]
     copies: dict[str, CopyInfo] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
-    def seen(self) -> Mapping[str, Seen]:
+    def seen(self) -> Mapping[str, PeerView]:
         return self.known
 
     def own_copies(self) -> Mapping[str, CopyInfo]:
         return self.copies
 
-    def answers(self, node: str, route: Route) -> Answers:
+    def answers(self, node: str, route: ReplicaRoute) -> NodeBackend:
         key = f"{route.at}/{node}" if route.copy else node
         return self.fakes[key]  # type: ignore[return-value]
 
@@ -347,7 +347,7 @@ def test_all_nodes_are_asked_at_the_same_time() -> None:
 
 # ── real nodes ───────────────────────────────────────────────────────────────────────────────────
 
-ALL = Names(("cpu%", "text"))
+ALL = Selected(("cpu%", "text"))
 
 
 def divided(nodes: tuple[RunningNode, ...], count: int) -> list[tuple[str, Value]]:
@@ -393,10 +393,12 @@ def test_whoever_is_asked_answers_the_same(tmp_path: Path) -> None:
                 assert times == sorted(times, reverse=descending)
         questions = [
             lambda fabric: fabric.latest(ALL),
-            lambda fabric: fabric.latest(Names(("cpu1",), ("e1", "e2"))),
-            lambda fabric: fabric.aggregate(Aggregate(50, ALL)),
+            lambda fabric: fabric.latest(Selected(("cpu1",), ("e1", "e2"))),
+            lambda fabric: fabric.aggregate(AggregateQuery(50, ALL)),
             lambda fabric: fabric.aggregate(
-                Aggregate(1_000_000, Names(("cpu%",)), functions=("count", "last"), descending=True)
+                AggregateQuery(
+                    1_000_000, Selected(("cpu%",)), functions=("count", "last"), descending=True
+                )
             ),
             lambda fabric: fabric.metrics("cpu"),
             lambda fabric: fabric.sql(
@@ -409,7 +411,9 @@ def test_whoever_is_asked_answers_the_same(tmp_path: Path) -> None:
             assert answers[0] == answers[1] == answers[2]
             assert len(answers[0][0]) > 0
             assert [told["state"] for told in answers[0][1]] == ["answered"] * 3
-        count = fabrics[1].aggregate(Aggregate(1_000_000, Names(("cpu%",)), functions=("count",)))
+        count = fabrics[1].aggregate(
+            AggregateQuery(1_000_000, Selected(("cpu%",)), functions=("count",))
+        )
         assert sum(count.table["count"].to_pylist()) == 1_200
 
 
@@ -417,13 +421,13 @@ def test_more_names_than_an_address_holds(tmp_path: Path) -> None:
     with running(tmp_path, "north", "south") as (north, south):
         values = [Value(f"cpu{'x' * 50}{i:04}", "e", START + i, float(i)) for i in range(600)]
         north.put(values)
-        names = Names((*(value.metric for value in values), "cpu%", f"cpu{'x' * 50}00%"))
+        names = Selected((*(value.metric for value in values), "cpu%", f"cpu{'x' * 50}00%"))
         assert numbers_of(pages(south.fabric, Range(names, limit=70))) == list(range(600))
         assert numbers_of(pages(south.fabric, Range(names, limit=70, descending=True))) == list(
             range(599, -1, -1)
         )
         assert len(south.fabric.latest(names).table) == 600
-        assert len(south.fabric.aggregate(Aggregate(10, names)).table) == 600
+        assert len(south.fabric.aggregate(AggregateQuery(10, names)).table) == 600
 
 
 def numbers_of(found: list[tuple[str, Value]]) -> list[float]:
@@ -436,7 +440,7 @@ def test_a_stopped_node_is_away_and_the_rest_answers(tmp_path: Path) -> None:
         south.put(some_values(20, first=100))
         south.stop()
         for one in (north, west):
-            whole = one.fabric.latest(Names(("cpu%",)))
+            whole = one.fabric.latest(Selected(("cpu%",)))
             states = {answer.node: answer.state for answer in whole.nodes}
             assert states == {"north": "answered", "south": "away", "west": "answered"}
             assert numbers(one.fabric, "north") == list(range(20))
@@ -471,11 +475,11 @@ def test_sql_over_all_nodes_together(tmp_path: Path) -> None:
         }
         for text, wanted in statements.items():
             for node in nodes[:2]:
-                whole = node.fabric.sql_together(text, Range(Names(("cpu%",))))
+                whole = node.fabric.sql_together(text, Range(Selected(("cpu%",))))
                 assert whole.table.to_pylist() == wanted
                 assert [answer.state for answer in whole.nodes] == ["answered"] * 3
         north, _, west = nodes
-        text, cpu = "SELECT count(*) AS n FROM history", Names(("cpu%",))
+        text, cpu = "SELECT count(*) AS n FROM history", Selected(("cpu%",))
         for wrong in ("DROP TABLE history", "SELECT * FROM nowhere", "SELECT value FROM"):
             with pytest.raises(BadQuery):
                 north.fabric.sql_together(wrong, Range(cpu))
@@ -495,7 +499,7 @@ def test_sql_together_brings_no_more_than_a_query_may_have(
     with running(tmp_path, "north", "south", limits={"north": few, "south": few}) as (north, south):
         north.put(some_values(200))
         south.put(some_values(200, first=200))
-        text, cpu = "SELECT count(*) AS n, sum(value) AS s FROM history", Names(("cpu%",))
+        text, cpu = "SELECT count(*) AS n, sum(value) AS s FROM history", Selected(("cpu%",))
         with pytest.raises(QueryLimit, match="more than 250 values") as caught:
             north.fabric.sql_together(text, Range(cpu))
         assert "from, to" in caught.value.hint
@@ -522,7 +526,7 @@ def test_texts_and_special_numbers_travel(tmp_path: Path) -> None:
     values = [Value("cpu", f"é{i}\u0000", START + i, value) for i, value in enumerate(special)]
     with running(tmp_path, "north", "south") as (north, south):
         north.put(values)
-        found = [value for _, value in pages(south.fabric, Range(Names(("cpu",))))]
+        found = [value for _, value in pages(south.fabric, Range(Selected(("cpu",))))]
         assert repr(found) == repr(values)
-        latest = to_values(south.fabric.latest(Names(("cpu",))).table)
+        latest = to_values(south.fabric.latest(Selected(("cpu",))).table)
         assert repr(sorted(latest, key=lambda value: value.time)) == repr(values)

@@ -17,7 +17,7 @@ from fogline.common.errors import ConflictError
 from fogline.fabric.api.tokens_file import add_token, own_token
 from fogline.fabric.http.arrow import ARROW_TYPE, from_arrow
 from fogline.fabric.query.space_pages import KEY, SpaceInfo, SpacePage, merged, shown, to_table
-from fogline.storage.catalog.spaces import Row, Space
+from fogline.storage.catalog.spaces import Space, SpaceRow
 from fogline.storage.values import micros
 from tests.fabric.kit_nodes import START, RunningNode, running, until
 
@@ -49,7 +49,8 @@ def page_of(
 ) -> SpacePage:
     """What a node answers."""
     found = [
-        Row(key, time, {"n": f"{node}{arrived}"}, arrived) for (time, key), arrived in rows.items()
+        SpaceRow(key, time, {"n": f"{node}{arrived}"}, arrived)
+        for (time, key), arrived in rows.items()
     ]
     found.sort(key=_place, reverse=descending)
     if after is not None:
@@ -58,7 +59,7 @@ def page_of(
     return SpacePage(info(), to_table({"n": "text"}, found[:limit]), len(found) > limit)
 
 
-def _place(row: Row) -> tuple[int, bytes]:
+def _place(row: SpaceRow) -> tuple[int, bytes]:
     return row.time, row.key.encode()
 
 
@@ -89,9 +90,9 @@ def test_pages_against_a_plain_dict(
 
 
 def test_columns_that_only_some_nodes_have() -> None:
-    few = SpacePage(info(n="text"), to_table({"n": "text"}, [Row("a", 1, {"n": "x"})]), False)
+    few = SpacePage(info(n="text"), to_table({"n": "text"}, [SpaceRow("a", 1, {"n": "x"})]), False)
     columns = {"n": "text", "ok": "boolean", "count": "integer"}
-    more = to_table(columns, [Row("b", 1, {"ok": True, "count": 7})])
+    more = to_table(columns, [SpaceRow("b", 1, {"ok": True, "count": 7})])
     whole = merged({"north": few, "south": SpacePage(info(**columns), more, False)}, 5, False)
     found = shown(whole).drop_columns(["time"]).to_pylist()
     assert found == [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fogline.storage.catalog.database import Database
 from fogline.storage.catalog.metadata import Description, Metadata, MetadataStore
-from fogline.storage.catalog.spaces import Row, Space
+from fogline.storage.catalog.spaces import Space, SpaceRow
 from fogline.storage.errors import BadQuery, BadValue
 from fogline.storage.limits import StoreLimits
 from fogline.storage.store import SiteStore
@@ -97,9 +97,11 @@ def test_a_space_from_put_to_delete(tmp_path: Path, persistent: bool) -> None:
         spaces.create(Space("app", COLUMNS, persistent))
         spaces.create(Space("app", COLUMNS, persistent))
         fields = {"load": 0.5, "jobs": 2**62, "note": "é", "up": True}
-        spaces.put("app", [Row("a", 3, fields), Row("a", 1), Row("b", 2, {"load": 1})])
-        spaces.put("app", [Row("a", 1, {"note": "again"})])
-        assert spaces.get("app", "a") == Row("a", 3, fields)
+        spaces.put(
+            "app", [SpaceRow("a", 3, fields), SpaceRow("a", 1), SpaceRow("b", 2, {"load": 1})]
+        )
+        spaces.put("app", [SpaceRow("a", 1, {"note": "again"})])
+        assert spaces.get("app", "a") == SpaceRow("a", 3, fields)
         assert spaces.get("app", "c") is None
         assert [row.time for row in spaces.range("app")] == [1, 2, 3]
         assert [row.time for row in spaces.range("app", "a", 1, 3)] == [1]
@@ -120,7 +122,7 @@ def test_spaces_keep_within_their_limits(tmp_path: Path) -> None:
         store.spaces.create(Space("old", COLUMNS, age_us=100))
         store.spaces.create(Space("many", COLUMNS, persistent=True, rows=3))
         for name in ("old", "many"):
-            store.spaces.put(name, [Row("k", time) for time in (1, 899, 900, 950, 999)])
+            store.spaces.put(name, [SpaceRow("k", time) for time in (1, 899, 900, 950, 999)])
         store.maintain()
         assert [row.time for row in store.spaces.range("old")] == [900, 950, 999]
         assert [row.time for row in store.spaces.range("many")] == [900, 950, 999]
@@ -143,18 +145,19 @@ def test_columns_that_make_no_sense(columns: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "row",
     [
-        Row("k" * 2_000, 1), Row("k", 1 << 70), Row("k", 1, {"other": 1}),
-        Row("k", 1, {"load": "x"}),
-        Row("k", 1, {"load": float("nan")}), Row("k", 1, {"load": 10**400}),
-        Row("k", 1, {"jobs": 1.5}), Row("k", 1, {"jobs": 1 << 63}), Row("k", 1, {"up": 1}),
-        Row("k", 1, {"note": "x" * 70_000}), Row("k", 1, {"jobs": True}),
+        SpaceRow("k" * 2_000, 1), SpaceRow("k", 1 << 70), SpaceRow("k", 1, {"other": 1}),
+        SpaceRow("k", 1, {"load": "x"}),
+        SpaceRow("k", 1, {"load": float("nan")}), SpaceRow("k", 1, {"load": 10**400}),
+        SpaceRow("k", 1, {"jobs": 1.5}), SpaceRow("k", 1, {"jobs": 1 << 63}),
+        SpaceRow("k", 1, {"up": 1}),
+        SpaceRow("k", 1, {"note": "x" * 70_000}), SpaceRow("k", 1, {"jobs": True}),
     ],
 )  # fmt: skip
-def test_rows_that_do_not_fit_change_nothing(tmp_path: Path, row: Row) -> None:
+def test_rows_that_do_not_fit_change_nothing(tmp_path: Path, row: SpaceRow) -> None:
     with SiteStore(tmp_path) as store:
         store.spaces.create(Space("app", COLUMNS))
         with pytest.raises(BadValue):
-            store.spaces.put("app", [Row("good", 1), row])
+            store.spaces.put("app", [SpaceRow("good", 1), row])
         assert store.spaces.range("app") == []
         with pytest.raises(BadValue):
             store.spaces.create(Space("app", {"a": "text"}))
@@ -167,9 +170,9 @@ def test_rows_on_disk_go_by_the_age_of_the_store_since_they_came(tmp_path: Path)
     with SiteStore(tmp_path, limits=limits, clock=clock, steady=clock) as store:
         for name, persistent in (("disk", True), ("memory", False)):
             store.spaces.create(Space(name, COLUMNS, persistent))
-            store.spaces.put(name, [Row("old", 5)])
+            store.spaces.put(name, [SpaceRow("old", 5)])
         clock.now += 900
-        store.spaces.put("disk", [Row("new", 5)])
+        store.spaces.put("disk", [SpaceRow("new", 5)])
         clock.now += 101
         store.maintain()
         assert [row.key for row in store.spaces.range("disk")] == ["new"]
@@ -187,7 +190,7 @@ def test_spaces_without_limits_of_their_own_keep_to_those_of_the_store(
             spaces.create(Space(name, COLUMNS, persistent))
         for part in range(20):
             clock.now += 1
-            rows = [Row(f"{part}-{i}", 7, {"note": "x" * 500}) for i in range(250)]
+            rows = [SpaceRow(f"{part}-{i}", 7, {"note": "x" * 500}) for i in range(250)]
             spaces.put(("one", "two")[part % 2], rows)
             store.maintain()
             sizes.append(spaces.bytes(persistent))
@@ -208,7 +211,7 @@ def test_eviction_looks_first_and_works_in_pieces(
 
     with SiteStore(tmp_path) as store:
         store.spaces.create(Space("app", COLUMNS, rows=500))
-        store.spaces.put("app", [Row("k", i) for i in range(5_500)])
+        store.spaces.put("app", [SpaceRow("k", i) for i in range(5_500)])
         monkeypatch.setattr(Database, "run", noted)
         assert store.spaces.evict(START) == 5_000
         assert max(changed) <= 1_000
@@ -228,6 +231,6 @@ def test_rows_of_an_older_version_are_kept(tmp_path: Path) -> None:
         database.run(f'CREATE TABLE "space_app" ({old}) WITHOUT ROWID')
         database.run("INSERT INTO space_app VALUES ('k', 1, 'x')")
     with SiteStore(tmp_path) as store:
-        store.spaces.put("app", [Row("k", 2)])
+        store.spaces.put("app", [SpaceRow("k", 2)])
         store.maintain()
         assert [row.fields["note"] for row in store.spaces.range("app")] == ["x", None]

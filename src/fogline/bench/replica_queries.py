@@ -15,7 +15,7 @@ from statistics import fmean, median
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.adapt.replication.query import Candidate, Query, QueryPlacement, Source, at_home
+from fogline.adapt.replication.query import Candidate, QueryPlacement, ReplicaQuery, Source, at_home
 from fogline.adapt.replication.query_placement import sample, solve
 from fogline.common.errors import DataError
 
@@ -95,7 +95,7 @@ def simulate(case: Case, runs: int, seed: int, seconds: float = 10.0) -> Gains:
     return Gains(case, runs, tuple(found), proven)
 
 
-def draw(case: Case, random: np.random.Generator) -> Query:
+def draw(case: Case, random: np.random.Generator) -> ReplicaQuery:
     """A random query. Staleness is the latency between a source's home and the replica's node."""
     latencies = draw_latencies(case, random)
     computes, *homes = (int(n) for n in random.permutation(case.nodes)[: case.sources + 1])
@@ -106,7 +106,7 @@ def draw(case: Case, random: np.random.Generator) -> Query:
         at = [home, *others[:count]]
         found = [Candidate(f"n{u}", latencies[u, computes], latencies[home, u]) for u in at]
         sources.append(Source(f"s{home}", tuple(found), home=f"n{home}"))
-    return Query(tuple(sources), slots=case.replicas if case.anywhere else None)
+    return ReplicaQuery(tuple(sources), slots=case.replicas if case.anywhere else None)
 
 
 def draw_latencies(case: Case, random: np.random.Generator) -> NDArray[np.float64]:
@@ -119,7 +119,9 @@ def draw_latencies(case: Case, random: np.random.Generator) -> NDArray[np.float6
     return latencies
 
 
-def _gain(query: Query, placed: QueryPlacement, home: QueryPlacement, seconds: float) -> Gain:
+def _gain(
+    query: ReplicaQuery, placed: QueryPlacement, home: QueryPlacement, seconds: float
+) -> Gain:
     ours, theirs = sample(query, placed, seconds), sample(query, home, seconds)
     return Gain(
         latency=_percent(placed.latency, home.latency),

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.adapt.replication.stability import (
-    Limits,
     NodeHistory,
     Replica,
     Replicas,
+    RoundLimits,
     choose,
     instability,
 )
@@ -39,7 +39,7 @@ class Scenario:
     disk_loss: float = 0.0
     """The share of failures after which the node comes back empty."""
     round_steps: int = 48
-    limits: Limits = field(default_factory=Limits)
+    limits: RoundLimits = field(default_factory=RoundLimits)
     replicate: bool = True
     follow: bool = False
     """Whether existing replicas are brought up to date in every round, or stay as they were."""

@@ -5,7 +5,7 @@ from fogline.control.coordinator import ControlClient
 from fogline.control.errors import ControlError, NoAnswerError
 from fogline.control.node import ControlledNode, ControlledNodes
 from fogline.control.presence import Member
-from fogline.control.registry import SILENT_SECONDS, Registry
+from fogline.control.registry import SILENT_SECONDS, NodeRegistry
 from fogline.control.worker import Operation
 
 __all__ = [
@@ -17,6 +17,6 @@ __all__ = [
     "ControlledNodes",
     "Member",
     "NoAnswerError",
+    "NodeRegistry",
     "Operation",
-    "Registry",
 ]

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from fogline.broker import Message
 from fogline.common.errors import DataError, FoglineError
-from fogline.control.connection import Connection
-from fogline.control.envelope import Answer, Part, Request
+from fogline.control.connection import ControlConnection
+from fogline.control.envelope import Answer, ControlRequest, Part
 from fogline.control.errors import ControlError, NoAnswerError
 
 Body = dict[str, Any]
@@ -29,7 +29,7 @@ Body = dict[str, Any]
 LONGEST_WAIT = 3600.0
 
 
-class Ask(NamedTuple):
+class OutgoingRequest(NamedTuple):
     """What is asked, and on which topic; of which nodes, where several share it, with what each of
     them gets besides the body."""
 
@@ -42,7 +42,7 @@ class Ask(NamedTuple):
 @dataclass(slots=True, eq=False)
 class _Call:
     timeout: float
-    ask: Ask
+    ask: OutgoingRequest
     payload: bytes
     future: Future[Body]
     due: float = field(init=False)
@@ -54,7 +54,7 @@ class _Call:
 class Calls:
     """What one side asks; answers come to its topic `answers`."""
 
-    def __init__(self, answers: str, connection: Connection) -> None:
+    def __init__(self, answers: str, connection: ControlConnection) -> None:
         self.bad = 0
         """Messages that are no answers."""
         self._answers = answers
@@ -71,9 +71,9 @@ class Calls:
 
     def send(self, topic: str, op: str, body: Mapping[str, Any], timeout: float) -> Future[Body]:
         """Never waits long. What cannot be sent fails the future, nothing is raised."""
-        return self.send_all([Ask(topic, op, body)], timeout)[0]
+        return self.send_all([OutgoingRequest(topic, op, body)], timeout)[0]
 
-    def send_all(self, asks: Iterable[Ask], timeout: float) -> list[Future[Body]]:
+    def send_all(self, asks: Iterable[OutgoingRequest], timeout: float) -> list[Future[Body]]:
         """Like `send` for each of them, but on their way all at once."""
         futures = [self._add(ask, timeout) for ask in asks]
         if self._connection.connected:
@@ -109,13 +109,13 @@ class Calls:
         for id in ids:
             self._fail(id, ControlError("closed before the answer came"))
 
-    def _add(self, ask: Ask, timeout: float) -> Future[Body]:
+    def _add(self, ask: OutgoingRequest, timeout: float) -> Future[Body]:
         future: Future[Body] = Future()
         future.set_running_or_notify_cancel()
         id = f"{self._ours}-{next(self._numbers)}"
         deadline = time.time() + timeout
         try:
-            request = Request(id, ask.op, ask.body, deadline, self._answers, ask.nodes)
+            request = ControlRequest(id, ask.op, ask.body, deadline, self._answers, ask.nodes)
             self._keep(id, _Call(timeout, ask, request.encode(), future))
         except FoglineError as error:
             future.set_exception(_as_control_error(error))

@@ -70,7 +70,7 @@ class Hooks:
     """After every batch of messages, and several times a second."""
 
 
-class Connection:
+class ControlConnection:
     """Raises `UsageError` when made with an address that is none. `start` once, then `close`."""
 
     def __init__(

@@ -12,13 +12,13 @@ from typing import Any, Self
 from fogline.broker import BrokerError, Message
 from fogline.common.errors import DataError
 from fogline.control import topics
-from fogline.control.calls import Ask, Body
+from fogline.control.calls import Body, OutgoingRequest
 from fogline.control.connection import ControlOptions, Hooks
 from fogline.control.envelope import Part
 from fogline.control.errors import ControlError
 from fogline.control.groups import Outcome, outcomes_of
-from fogline.control.peer import Asked, Peer
-from fogline.control.registry import Registry
+from fogline.control.peer import Peer, ServedTopic
+from fogline.control.registry import NodeRegistry
 from fogline.control.rivals import new_instance
 from fogline.control.worker import Operation
 from fogline.model.nodes import NodeView, is_name
@@ -50,7 +50,7 @@ class ControlClient:
     ) -> None:
         options = options or ControlOptions()
         self._on_change = on_change
-        self._registry = Registry()
+        self._registry = NodeRegistry()
         self._lock = threading.Lock()
         self._seen: tuple[bool, dict[str, str]] = (False, {})
         self._news = False
@@ -58,7 +58,7 @@ class ControlClient:
             url,
             options.for_broker(f"fog{new_instance()}"),
             name,
-            {topics.COORDINATOR: Asked(operations)} if operations else {},
+            {topics.COORDINATOR: ServedTopic(operations)} if operations else {},
             [topics.BIRTHS, topics.STATUSES],
             Hooks(self._heard, turned=self._turned),
         )
@@ -119,11 +119,11 @@ class ControlClient:
             for node in parts:
                 shared.setdefault(self._registry.through(node), []).append(node)
         alone = shared.pop("", [])
-        asks = [Ask(topics.do(node), op, {**body, **parts[node]}) for node in alone]
+        asks = [OutgoingRequest(topics.do(node), op, {**body, **parts[node]}) for node in alone]
         for through, nodes in shared.items():
             for some in _in_pieces(nodes):
                 ours = {node: parts[node] for node in some}
-                asks.append(Ask(topics.do(through), op, body, ours))
+                asks.append(OutgoingRequest(topics.do(through), op, body, ours))
         sent = iter(self._peer.ask_all(asks, timeout))
         for node in alone:
             next(sent).add_done_callback(partial(_tell_of_one, node, heard))

@@ -32,7 +32,7 @@ Part = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ControlRequest:
     """Something to be done, not after `deadline`; the answer goes to the topic `answer`. One for
     several nodes that share a topic is answered by all of them together (`fogline.control.groups`).
     """
@@ -72,7 +72,7 @@ class Request:
         return write_object(data)
 
     @classmethod
-    def decode(cls, payload: bytes) -> Request:
+    def decode(cls, payload: bytes) -> ControlRequest:
         data = read_object(payload)
         nodes = object_of(data, "nodes")
         if not all(isinstance(part, dict) for part in nodes.values()):

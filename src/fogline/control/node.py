@@ -18,7 +18,7 @@ from fogline.control import topics
 from fogline.control.announcements import Birth
 from fogline.control.calls import Body
 from fogline.control.connection import ControlOptions, Hooks
-from fogline.control.peer import Asked, Peer
+from fogline.control.peer import Peer, ServedTopic
 from fogline.control.presence import Member, Presence, status_messages
 from fogline.control.rhythm import Beat, Rhythm
 from fogline.control.rivals import new_instance
@@ -61,7 +61,7 @@ class ControlledNodes:
             options.for_broker(f"fog{self.instance}", made[0].will(everybody=len(made) > 1)),
             made[0].name,
             {
-                topics.do(presence.name): Asked(_all(member, presence), presence.in_charge)
+                topics.do(presence.name): ServedTopic(_all(member, presence), presence.in_charge)
                 for member, presence in zip(members, made, strict=True)
             },
             [topics.birth(presence.name) for presence in made],

@@ -11,8 +11,8 @@ from typing import Any
 
 from fogline.broker import BrokerError, BrokerOptions, Message, Ticket
 from fogline.control import topics
-from fogline.control.calls import Ask, Body, Calls
-from fogline.control.connection import CLOSE_SECONDS, Connection, Hooks
+from fogline.control.calls import Body, Calls, OutgoingRequest
+from fogline.control.connection import CLOSE_SECONDS, ControlConnection, Hooks
 from fogline.control.worker import Operations, Worker
 
 
@@ -21,7 +21,7 @@ def _always() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ServedTopic:
     """What may be asked on one topic."""
 
     operations: Operations
@@ -41,7 +41,7 @@ class Peer:
         url: str,
         options: BrokerOptions,
         name: str,
-        asked: Mapping[str, Asked],
+        asked: Mapping[str, ServedTopic],
         filters: Sequence[str],
         hooks: Hooks,
         settle: Callable[[], None] | None = None,
@@ -51,7 +51,7 @@ class Peer:
         self._answers = topics.answers(name)
         self._hooks = hooks
         own = Hooks(self._received, self._connected, hooks.turned)
-        self._connection = Connection(url, options, [*asked, self._answers, *filters], own)
+        self._connection = ControlConnection(url, options, [*asked, self._answers, *filters], own)
         self._worker = Worker(self._connection.publish, settle)
         self._calls = Calls(self._answers, self._connection)
 
@@ -78,7 +78,7 @@ class Peer:
     def ask(self, topic: str, op: str, body: Mapping[str, Any], timeout: float) -> Future[Body]:
         return self._calls.send(topic, op, body, timeout)
 
-    def ask_all(self, asks: Iterable[Ask], timeout: float) -> list[Future[Body]]:
+    def ask_all(self, asks: Iterable[OutgoingRequest], timeout: float) -> list[Future[Body]]:
         return self._calls.send_all(asks, timeout)
 
     def close(self, last_words: Sequence[Message] = ()) -> None:
@@ -104,7 +104,7 @@ class Peer:
         else:
             self._worker.take(message.payload, partial(self._operations, asked))
 
-    def _operations(self, asked: Asked, node: str) -> Operations | None:
+    def _operations(self, asked: ServedTopic, node: str) -> Operations | None:
         """Of whom a request is for: the topic's own, or a node that it names."""
         found = self._by_node.get(node) if node else asked
         return found.operations if found is not None and found.listens() else None

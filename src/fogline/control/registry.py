@@ -46,7 +46,7 @@ class _Known:
         return self.since if self.ended is None else self.ended
 
 
-class Registry:
+class NodeRegistry:
     """Births and statuses in, views out. Not for several threads at once.
 
     A payload that is no birth or status changes nothing and is counted in `bad`; an empty one,

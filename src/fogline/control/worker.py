@@ -22,7 +22,7 @@ from typing import Any
 
 from fogline.broker import BrokerError, Message
 from fogline.common.errors import DataError, FoglineError
-from fogline.control.envelope import Answer, Request, joined
+from fogline.control.envelope import Answer, ControlRequest, joined
 from fogline.control.groups import answer_of
 
 Operation = Callable[[dict[str, Any]], dict[str, Any]]
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    request: Request
+    request: ControlRequest
     asked: Mapping[str, Operations]
     """What those can do who carry it out; without a name for one that names no nodes."""
 
@@ -68,7 +68,7 @@ class Worker:
         self._publish = publish
         self._settle = settle
         self._waiting: queue.Queue[_Task | None] = queue.Queue()
-        self._answers = Answers()
+        self._answers = AnswerCache()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="control requests", daemon=True)
 
@@ -79,7 +79,7 @@ class Worker:
         """Never waits. `operations_of` tells what a node can do that a request names, or who is
         asked by one that names none; None: that is left to others."""
         try:
-            request = Request.decode(payload)
+            request = ControlRequest.decode(payload)
         except DataError:
             self.bad += 1
             return
@@ -171,7 +171,7 @@ def _carried_out(task: _Task) -> Answer:
     return answer_of(request.id, answers, request.nodes.keys() - answers.keys())
 
 
-def _answer(request: Request, node: str, operations: Operations, done: Answer) -> Answer:
+def _answer(request: ControlRequest, node: str, operations: Operations, done: Answer) -> Answer:
     """`done` is that of everybody who has nothing to say."""
     operation = operations.get(request.op)
     if operation is None:
@@ -201,7 +201,7 @@ def _encoded(answer: Answer) -> bytes:
         return Answer.failed(answer.id, text).encode()
 
 
-class Answers:
+class AnswerCache:
     """The last answers, by who asked and the request's id; bounded in number and bytes."""
 
     def __init__(self) -> None:

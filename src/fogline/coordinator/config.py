@@ -20,7 +20,7 @@ def default_folder() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class ControlConfig:
+class ControlBrokerConfig:
     """The control broker: an existing one with `url`, else an own Mosquitto."""
 
     url: str | None = None
@@ -48,7 +48,7 @@ class CoordinatorConfig:
     store: str | None = field(default=None, repr=False)
     """postgresql://…; without it SQLite in the folder. May hold a password: never shown."""
     tokens_file: Path | None = None
-    control: ControlConfig = field(default_factory=ControlConfig)
+    control: ControlBrokerConfig = field(default_factory=ControlBrokerConfig)
     replicas: ReplicaConfig = field(default_factory=ReplicaConfig)
 
     def __post_init__(self) -> None:

@@ -23,9 +23,9 @@ from fogline.control.coordinator import ControlClient, Heard
 from fogline.control.envelope import Part
 from fogline.control.errors import ControlError, NoAnswerError
 from fogline.coordinator.api.service import Parts, Service
-from fogline.coordinator.config import ControlConfig, CoordinatorConfig
+from fogline.coordinator.config import ControlBrokerConfig, CoordinatorConfig
 from fogline.coordinator.pipelines.compiler import DeployCompiler
-from fogline.coordinator.pipelines.packages import Packages
+from fogline.coordinator.pipelines.packages import PackageStore
 from fogline.coordinator.reconcile.loop import Loop
 from fogline.coordinator.reconcile.planner import Nodes, Planner
 from fogline.coordinator.reconcile.secret_handover import TURN_SECONDS, SecretHandover
@@ -103,7 +103,7 @@ class Coordinator:
         self._stack.enter_context(_only_one(folder))
         store = Store(self.config.store_url)
         self._stack.callback(store.close)
-        packages = Packages(folder / "packages", store, time.time)
+        packages = PackageStore(folder / "packages", store, time.time)
         url = self._broker_url()
         self.control_address = str(BrokerUrl.parse(url))
         client = ControlClient(
@@ -184,13 +184,13 @@ def _repeated(name: str, seconds: float, action: Callable[[], object]) -> Iterat
         thread.join()
 
 
-def _client_tls(control: ControlConfig) -> Tls | None:
+def _client_tls(control: ControlBrokerConfig) -> Tls | None:
     if control.ca is None and control.certificate is None:
         return None
     return Tls(control.ca, control.certificate, control.key)
 
 
-def _server_tls(control: ControlConfig) -> ServerTls | None:
+def _server_tls(control: ControlBrokerConfig) -> ServerTls | None:
     if control.certificate is None or control.key is None:
         return None
     return ServerTls(control.certificate, control.key)

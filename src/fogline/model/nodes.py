@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from fogline.common.errors import DataError
@@ -86,12 +85,8 @@ class Node:
 
 def is_name(text: str) -> bool:
     """Whether a node or job can be called this: it becomes part of topics and file names."""
-    return 0 < len(text) <= _LONGEST_NAME and _is_short_name(text)
-
-
-@lru_cache(maxsize=10_000)
-def _is_short_name(text: str) -> bool:
-    """The same names come again and again."""
+    if not 0 < len(text) <= _LONGEST_NAME:
+        return False
     usable = not _FORBIDDEN.search(text) and text == text.strip()
     return usable and text.isprintable() and len(text.encode()) <= _LONGEST_NAME
 

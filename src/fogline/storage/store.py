@@ -19,7 +19,7 @@ from fogline.storage.catalog.metadata import MetadataStore
 from fogline.storage.catalog.spaces import Spaces
 from fogline.storage.errors import StoreBusy
 from fogline.storage.files import manifest
-from fogline.storage.files.history import History
+from fogline.storage.files.history import HistoryFiles
 from fogline.storage.files.identity import store_id
 from fogline.storage.files.latest import Latest
 from fogline.storage.files.maintenance import EvictionClock, Upkeep, to_evict, to_merge
@@ -338,7 +338,7 @@ class SiteStore:
 
     def _open(self, folder: Path, site: str, metadata: MetadataStore | None) -> None:
         private_folder(folder)
-        self._history = History(folder)
+        self._history = HistoryFiles(folder)
         had_one = (folder / manifest.NAME).exists() and self._history.manifest.version > 1
         self.id = store_id(folder, may_make=not had_one)
         self._latest = Latest(self.limits.latest_bytes)

@@ -63,7 +63,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class ReplicaQuery:
     """What F is computed of."""
 
     sources: tuple[Source, ...]
@@ -102,7 +102,7 @@ class QueryPlacement:
 
 
 def evaluate(
-    query: Query, nodes: Mapping[str, str], quality: Mapping[str, float] | None = None
+    query: ReplicaQuery, nodes: Mapping[str, str], quality: Mapping[str, float] | None = None
 ) -> QueryPlacement:
     """L, the staleness and F of a choice, by the formulas; quality 1 where none is given."""
     shares = {source.name: 1.0 for source in query.sources} | dict(quality or {})
@@ -113,7 +113,7 @@ def evaluate(
     return QueryPlacement(dict(nodes), shares, latency, staleness, objective)
 
 
-def at_home(query: Query) -> QueryPlacement | None:
+def at_home(query: ReplicaQuery) -> QueryPlacement | None:
     """The baseline: every source read where its data arises, if it can be."""
     nodes = {source.name: source.home for source in query.sources}
     able = all(any(c.node == s.home for c in s.candidates) for s in query.sources)

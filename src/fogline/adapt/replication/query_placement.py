@@ -18,8 +18,8 @@ from dataclasses import replace
 from fogline.adapt.replication import solver
 from fogline.adapt.replication.query import (
     LEAST_SHARE,
-    Query,
     QueryPlacement,
+    ReplicaQuery,
     Source,
     at_home,
     evaluate,
@@ -28,7 +28,7 @@ from fogline.common.errors import DataError
 
 
 def solve(
-    query: Query,
+    query: ReplicaQuery,
     seconds: float = 10.0,
     sampling: bool = True,
     clock: Callable[[], float] = time.monotonic,
@@ -44,12 +44,12 @@ def solve(
     return _sample(query, best, proven, deadline - clock()) if sampling else _mark(best, proven)
 
 
-def sample(query: Query, placed: QueryPlacement, seconds: float = 10.0) -> QueryPlacement:
+def sample(query: ReplicaQuery, placed: QueryPlacement, seconds: float = 10.0) -> QueryPlacement:
     """The second step alone: the same nodes and F with the lowest L that Q allows."""
     return _sample(query, evaluate(query, placed.nodes), placed.proven, seconds)
 
 
-def _place(query: Query, left: Callable[[], float]) -> tuple[QueryPlacement, bool]:
+def _place(query: ReplicaQuery, left: Callable[[], float]) -> tuple[QueryPlacement, bool]:
     """Tries each possible L, the most promising first, until no other can be better.
 
     For one L the solver finds the least staleness; without regard to slots that is known at once,
@@ -72,7 +72,7 @@ def _place(query: Query, left: Callable[[], float]) -> tuple[QueryPlacement, boo
     return best, True
 
 
-def _bounds(query: Query) -> list[tuple[float, float]]:
+def _bounds(query: ReplicaQuery) -> list[tuple[float, float]]:
     """(lower bound of F, L) for every latency that L can take, were there slots for all."""
     reached = [
         (c.latency, c.staleness, i) for i, s in enumerate(query.sources) for c in s.candidates
@@ -91,7 +91,7 @@ def _bounds(query: Query) -> list[tuple[float, float]]:
     return [(bound, latency) for latency, bound in found.items()]
 
 
-def _usable(query: Query, level: float, beaten: float) -> list[solver.Choice]:
+def _usable(query: ReplicaQuery, level: float, beaten: float) -> list[solver.Choice]:
     """What may be chosen when L is at most `level` and F is to be less than `beaten`.
 
     With n sources each needs its n freshest nodes only: the others cannot fill all of those.
@@ -114,7 +114,7 @@ def _usable(query: Query, level: float, beaten: float) -> list[solver.Choice]:
     return found
 
 
-def _any_placement(query: Query) -> dict[str, str]:
+def _any_placement(query: ReplicaQuery) -> dict[str, str]:
     """Some placement that keeps the slots; there is none if this finds none (augmenting paths)."""
     seated: dict[str, list[Source]] = {}
     slots = len(query.sources) if query.slots is None else query.slots
@@ -141,7 +141,7 @@ def _any_placement(query: Query) -> dict[str, str]:
     return {source.name: source.home for source in query.sources} | placed
 
 
-def _sample(query: Query, best: QueryPlacement, proven: bool, left: float) -> QueryPlacement:
+def _sample(query: ReplicaQuery, best: QueryPlacement, proven: bool, left: float) -> QueryPlacement:
     latencies = {s.name: s.at(best.nodes[s.name]).latency for s in query.sources}
     slowest = max(latencies.values())
     if slowest == 0 or query.least_quality == 1:

@@ -115,14 +115,14 @@ class Replicas:
             c.size for c in self.copies if (c.origin, c.destination) == (origin, destination)
         )
 
-    def room(self, destination: str, limits: Limits) -> int:
+    def room(self, destination: str, limits: RoundLimits) -> int:
         """Bytes of replicas that a node can still take."""
         used = sum(copy.size for copy in self.copies if copy.destination == destination)
         return max(limits.capacity.get(destination, limits.otherwise) - used, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RoundLimits:
     """How much one round may do."""
 
     nodes: int = 3
@@ -188,15 +188,8 @@ def stability(history: NodeHistory, now: float) -> float:
     return -spots * max(now - history.start, SHORTEST_GAP) if spots else 0.0
 
 
-def most_unstable(
-    histories: Mapping[str, NodeHistory], replicas: Replicas, limits: Limits, now: float
-) -> list[str]:
-    """Up to N nodes whose data should be copied, the worst first; only nodes that have failed."""
-    return _in_need(histories, replicas, limits, now)[: limits.nodes]
-
-
 def most_stable(
-    histories: Mapping[str, NodeHistory], replicas: Replicas, limits: Limits, now: float
+    histories: Mapping[str, NodeHistory], replicas: Replicas, limits: RoundLimits, now: float
 ) -> list[str]:
     """Up to N nodes that may take data, the best first; of equal scores, the older node first.
 
@@ -215,7 +208,7 @@ def most_stable(
 
 
 def choose(
-    histories: Mapping[str, NodeHistory], replicas: Replicas, limits: Limits, now: float
+    histories: Mapping[str, NodeHistory], replicas: Replicas, limits: RoundLimits, now: float
 ) -> tuple[Placement, ...]:
     """One round: for each unstable node, the worst first, the best destination still free.
 
@@ -250,7 +243,7 @@ def choose(
 
 
 def _change_places(
-    found: list[Placement], origin: str, replicas: Replicas, limits: Limits
+    found: list[Placement], origin: str, replicas: Replicas, limits: RoundLimits
 ) -> list[Placement] | None:
     """`origin` gets what another was to have, and that other goes to `origin`; the last first."""
     for place in reversed(range(len(found))):
@@ -261,7 +254,7 @@ def _change_places(
     return None
 
 
-def _offer(origin: str, name: str, replicas: Replicas, limits: Limits) -> Placement | None:
+def _offer(origin: str, name: str, replicas: Replicas, limits: RoundLimits) -> Placement | None:
     if origin == name or (origin, name) in replicas.refused:
         return None
     held, room = replicas.held(origin, name), replicas.room(name, limits)
@@ -281,7 +274,7 @@ def _rank(placed: Placement, better: set[str]) -> tuple[bool, bool, int]:
 
 
 def _in_need(
-    histories: Mapping[str, NodeHistory], replicas: Replicas, limits: Limits, now: float
+    histories: Mapping[str, NodeHistory], replicas: Replicas, limits: RoundLimits, now: float
 ) -> list[str]:
     outgoing = Counter(copy.origin for copy in replicas.copies if copy.outgoing)
     return [
@@ -299,6 +292,6 @@ def _by_instability(histories: Mapping[str, NodeHistory], now: float) -> list[st
     return sorted(failed, key=lambda name: (-scores[name], name))
 
 
-def is_recent(time: float | None, limits: Limits, now: float) -> bool:
+def is_recent(time: float | None, limits: RoundLimits, now: float) -> bool:
     """Whether it lies within what `limits` call recent; no time does not."""
     return time is not None and now - time < limits.recent

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fogline.adapt.replication.stability import (
-    Limits,
     NodeHistory,
     Replicas,
+    RoundLimits,
     instability,
     is_recent,
     most_stable,
@@ -18,7 +18,7 @@ _MEBIBYTE = 1 << 20
 
 
 def uncopied(
-    histories: Mapping[str, NodeHistory], replicas: Replicas, limits: Limits, now: float
+    histories: Mapping[str, NodeHistory], replicas: Replicas, limits: RoundLimits, now: float
 ) -> dict[str, str]:
     """The reason for each node that has failed, stores something and has no replica of all of it.
 
@@ -38,7 +38,7 @@ def _why(
     name: str,
     histories: Mapping[str, NodeHistory],
     replicas: Replicas,
-    limits: Limits,
+    limits: RoundLimits,
     now: float,
 ) -> str:
     if name in replicas.away:

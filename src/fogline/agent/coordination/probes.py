@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fogline.broker import Broker, BrokerError, BrokerOptions, Message, Tls, open_broker
 from fogline.common.errors import FoglineError
-from fogline.control import Registry, topics
+from fogline.control import NodeRegistry, topics
 from fogline.model.nodes import ONLINE, SITE, Link
 
 _ROUND_SECONDS = 5.0
@@ -37,7 +37,7 @@ class Prober:
         self._control = control
         self._login = login
         self._tls = tls
-        self._registry = Registry()
+        self._registry = NodeRegistry()
         self._links: dict[str, Link] = {}
         self._brokers: dict[_Peer, Broker] = {}
         self._stop = threading.Event()

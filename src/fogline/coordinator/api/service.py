@@ -26,10 +26,17 @@ from fogline.coordinator.pipelines.changes import (
     with_job,
     without_job,
 )
-from fogline.coordinator.pipelines.packages import Packages, Pinned
-from fogline.coordinator.pipelines.ports import FORMATS, PLAN, Compiled, Compiler, Control, World
+from fogline.coordinator.pipelines.packages import PackageStore, Pinned
+from fogline.coordinator.pipelines.ports import (
+    FORMATS,
+    PLAN,
+    CompileContext,
+    CompiledPipeline,
+    Compiler,
+    ControlPort,
+)
 from fogline.coordinator.reconcile.loop import Loop
-from fogline.coordinator.reconcile.planner import Nodes, Plan, Planner
+from fogline.coordinator.reconcile.planner import DesiredState, Nodes, Planner
 from fogline.coordinator.reconcile.secret_handover import SecretHandover
 from fogline.coordinator.reconcile.status import job_status, node_status, pipeline_summary, progress
 from fogline.coordinator.replication.loop import ReplicaLoop
@@ -57,8 +64,8 @@ class Parts:
     """What a service is made of."""
 
     store: Store
-    packages: Packages
-    control: Control
+    packages: PackageStore
+    control: ControlPort
     nodes: Nodes
     planner: Planner
     loop: Loop
@@ -101,7 +108,7 @@ class Service:
 
         pinned = Pinned(self.packages, packages or {})
 
-        def compile(plan: Plan) -> Compiled:
+        def compile(plan: DesiredState) -> CompiledPipeline:
             world = replace(self._world(plan, pinned), before=_deployed(plan, name))
             return self._parts.compiler.compile(name, text, format, world)
 
@@ -112,10 +119,10 @@ class Service:
         """From what is deployed to what the pipeline's own text says, with the packages and query
         files it was deployed with, whatever their names stand for now."""
 
-        def compile(plan: Plan) -> tuple[Stored, Compiled]:
+        def compile(plan: DesiredState) -> tuple[Stored, CompiledPipeline]:
             stored = _there(plan.stored.get(name), f"pipeline {name!r}")
             if stored.format == SINGLE:
-                return stored, Compiled(stored.pipeline)
+                return stored, CompiledPipeline(stored.pipeline)
             bound = stored.pipeline
             world = replace(self._world(plan), bound=bound, before=_deployed(plan, name))
             compiler = self._parts.compiler
@@ -146,7 +153,7 @@ class Service:
     def post_job(self, description: Mapping[str, Any]) -> dict[str, Any]:
         """Takes a job that is described alone: a pipeline of one, named like it."""
 
-        def compile(plan: Plan) -> Compiled:
+        def compile(plan: DesiredState) -> CompiledPipeline:
             return self._parts.compiler.compile_job(description, self._world(plan))
 
         with self._settled(compile) as (plan, compiled):
@@ -185,7 +192,7 @@ class Service:
         """Updates parameters, starts or stops; the computation goes on. A parameter that is None
         is taken back. Raises DataError for parameters that are not for what the job computes."""
 
-        def change(plan: Plan) -> tuple[str, Job, Job]:
+        def change(plan: DesiredState) -> tuple[str, Job, Job]:
             home, job = _there(plan.jobs.get(name), f"job {name!r}")
             told = parameters
             if plan.stored[home].format == PLAN and isinstance(job.work, Steps):
@@ -301,11 +308,11 @@ class Service:
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────────
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> DesiredState:
         return self._parts.planner.plan()
 
     @contextlib.contextmanager
-    def _settled(self, make: Callable[[Plan], T]) -> Iterator[tuple[Plan, T]]:
+    def _settled(self, make: Callable[[DesiredState], T]) -> Iterator[tuple[DesiredState, T]]:
         """What is made of the plan, and the plan, which stays as it is until the end. Made outside
         the lock, since code may be tried for it; again where the plan has changed meanwhile, which
         is quick: what is known of the code is remembered."""
@@ -315,8 +322,8 @@ class Service:
             now = self._plan()
             yield now, made if now is plan else make(now)
 
-    def _world(self, plan: Plan, pinned: Pinned | None = None) -> World:
-        return World(
+    def _world(self, plan: DesiredState, pinned: Pinned | None = None) -> CompileContext:
+        return CompileContext(
             self._parts.nodes.views(),
             {**self._parts.store.aliases(), **(pinned.code if pinned else {})},
             pinned.text_of if pinned else self.packages.text_of,
@@ -324,12 +331,12 @@ class Service:
             {job: home for job, (home, _) in plan.jobs.items()},
         )
 
-    def _statuses(self, plan: Plan, names: Iterable[str]) -> list[dict[str, Any]]:
+    def _statuses(self, plan: DesiredState, names: Iterable[str]) -> list[dict[str, Any]]:
         views, memory = self._parts.nodes.views(), self._parts.loop.memory
         return [job_status(name, plan, views, memory) for name in names]
 
     def _put(
-        self, plan: Plan, compiled: Compiled, text: str, format: str, dry_run: bool
+        self, plan: DesiredState, compiled: CompiledPipeline, text: str, format: str, dry_run: bool
     ) -> dict[str, Any]:
         before = plan.stored.get(compiled.pipeline.name)
         old = before.pipeline if before else None
@@ -360,10 +367,10 @@ class Service:
 
     def _check(
         self,
-        plan: Plan,
+        plan: DesiredState,
         new: Pipeline,
         others: Mapping[str, Pipeline],
-        compiled: Compiled,
+        compiled: CompiledPipeline,
     ) -> None:
         compiler, world = self._parts.compiler, self._world(plan)
         for package in {job.work.package for job in new.jobs if isinstance(job.work, Code)}:
@@ -375,14 +382,14 @@ class Service:
                 compiler.check_job(job, world)
         compiler.check_whole(new, others.values(), world, compiled.where)
 
-    def _store_changed(self, plan: Plan, pipeline: Pipeline) -> None:
+    def _store_changed(self, plan: DesiredState, pipeline: Pipeline) -> None:
         stored = plan.stored[pipeline.name]
         if pipeline.jobs:
             self._keep(plan, pipeline, stored.format, stored.text)
         else:
             self._drop(plan, stored)
 
-    def _keep(self, plan: Plan, pipeline: Pipeline, format: str, text: str) -> int:
+    def _keep(self, plan: DesiredState, pipeline: Pipeline, format: str, text: str) -> int:
         before = plan.stored.get(pipeline.name)
         names = [job.name for job in before.pipeline.jobs] if before else []
         at = self._clock()
@@ -390,7 +397,7 @@ class Service:
         self._note(at, "pipeline", {"pipeline": pipeline.name, "revision": revision})
         return revision
 
-    def _drop(self, plan: Plan, stored: Stored) -> None:
+    def _drop(self, plan: DesiredState, stored: Stored) -> None:
         at = self._clock()
         names = [job.name for job in stored.pipeline.jobs]
         self._parts.store.delete(stored.name, at, plan.upstream(names))
@@ -420,7 +427,7 @@ def _there(found: T | None, what: str) -> T:
     return found
 
 
-def _deployed(plan: Plan, name: str) -> Pipeline | None:
+def _deployed(plan: DesiredState, name: str) -> Pipeline | None:
     stored = plan.stored.get(name)
     return stored.pipeline if stored is not None else None
 
@@ -432,7 +439,7 @@ def _check_name(name: str, what: str) -> None:
         )
 
 
-def _named(compiled: Compiled, name: str) -> Compiled:
+def _named(compiled: CompiledPipeline, name: str) -> CompiledPipeline:
     """The address names the pipeline, whatever its text says."""
     pipeline = Pipeline(name, compiled.pipeline.jobs)
     return replace(compiled, pipeline=pipeline)

@@ -36,7 +36,7 @@ REPLACED = "it came up again without having said good-bye"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownNode:
     """What is remembered of a node from one look to the next, and over a restart of ours."""
 
     first: float
@@ -55,11 +55,11 @@ class Happened:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class NodeChange:
     """A node as it is known from now on, and what has happened to it."""
 
     node: str
-    known: Known
+    known: KnownNode
     happened: tuple[Happened, ...] = ()
 
 
@@ -76,7 +76,7 @@ class _Doubt:
 class Watch:
     """Views in, changes out. Not for several threads at once."""
 
-    def __init__(self, known: Mapping[str, Known]) -> None:
+    def __init__(self, known: Mapping[str, KnownNode]) -> None:
         self._known = dict(known)
         self._doubts: dict[str, _Doubt] = {}
         self._starts: dict[str, deque[str]] = {}
@@ -84,7 +84,7 @@ class Watch:
         self._looked: float | None = None
 
     @property
-    def known(self) -> Mapping[str, Known]:
+    def known(self) -> Mapping[str, KnownNode]:
         return self._known
 
     def forget(self, name: str) -> None:
@@ -96,7 +96,7 @@ class Watch:
 
     def look(
         self, views: Mapping[str, NodeView], connected: bool, now: float
-    ) -> tuple[Change, ...]:
+    ) -> tuple[NodeChange, ...]:
         """What is new since the last look; `connected`: whether nodes can be heard at all."""
         self._listen(connected, now)
         if not connected:
@@ -115,28 +115,28 @@ class Watch:
         self._hearing = now if connected else None
         self._doubts = {name: replace(d, shaky=True) for name, d in self._doubts.items()}
 
-    def _seen(self, views: Mapping[str, NodeView], now: float) -> Iterator[Change]:
+    def _seen(self, views: Mapping[str, NodeView], now: float) -> Iterator[NodeChange]:
         for name, view in views.items():
             before = self._known.get(name)
             if before is not None and self._is_as_before(name, before, view):
                 continue
             if before is None or before.state == FORGOTTEN:
                 state = PRESENT if view.state != GONE else LEFT if view.clean else FAILED
-                change = Change(name, Known(now, view.instance, state))
+                change = NodeChange(name, KnownNode(now, view.instance, state))
             elif view.instance and before.instance and view.instance != before.instance:
                 change = self._other_start(name, before, view, now)
             else:
-                change = Change(name, self._same_start(name, before, view, now))
+                change = NodeChange(name, self._same_start(name, before, view, now))
             self._known[name] = change.known
             if change.known != before:
                 yield change
 
-    def _is_as_before(self, name: str, before: Known, view: NodeView) -> bool:
+    def _is_as_before(self, name: str, before: KnownNode, view: NodeView) -> bool:
         """What most nodes are most of the time."""
         present = view.online and before.state == PRESENT and view.instance == before.instance
         return present and name not in self._doubts
 
-    def _same_start(self, name: str, before: Known, view: NodeView, now: float) -> Known:
+    def _same_start(self, name: str, before: KnownNode, view: NodeView, now: float) -> KnownNode:
         known = replace(before, instance=view.instance or before.instance)
         if view.state == GONE and view.clean:
             self._doubts.pop(name, None)
@@ -149,21 +149,21 @@ class Watch:
             self._doubt(name, SILENCE if view.state == SILENT else WILL, now)
         return known
 
-    def _other_start(self, name: str, before: Known, view: NodeView, now: float) -> Change:
+    def _other_start(self, name: str, before: KnownNode, view: NodeView, now: float) -> NodeChange:
         state = LEFT if view.state == GONE and view.clean else PRESENT
-        known = Known(before.first, view.instance, state)
+        known = KnownNode(before.first, view.instance, state)
         starts = self._starts.setdefault(name, deque(maxlen=MOST_STARTS))
         if before.instance not in starts:
             starts.append(before.instance)
         if view.instance in starts:
             # Two processes of one name speak in turn: nobody was restarted.
-            return Change(name, known)
+            return NodeChange(name, known)
         doubt = self._doubts.pop(name, None)
         happened = [Happened(RESTART, now, "")]
         if before.state == PRESENT:
             fail = Happened(FAIL, doubt.at, doubt.why) if doubt else Happened(FAIL, now, REPLACED)
             happened.insert(0, fail)
-        return Change(name, known, tuple(happened))
+        return NodeChange(name, known, tuple(happened))
 
     def _doubt(self, name: str, why: str, now: float) -> None:
         assert self._hearing is not None
@@ -171,7 +171,7 @@ class Watch:
             shaky = now - self._hearing < SETTLE_SECONDS
             self._doubts[name] = _Doubt(now, why, shaky)
 
-    def _settled(self, views: Mapping[str, NodeView], now: float) -> Iterator[Change]:
+    def _settled(self, views: Mapping[str, NodeView], now: float) -> Iterator[NodeChange]:
         """Doubts that are none any more. One that is not shaky counts even if the node is back."""
         assert self._hearing is not None
         for name, doubt in list(self._doubts.items()):
@@ -182,4 +182,4 @@ class Watch:
                 state = PRESENT if view is not None and view.online else FAILED
                 self._known[name] = replace(self._known[name], state=state)
                 happened = (Happened(FAIL, doubt.at, doubt.why),)
-                yield Change(name, self._known[name], happened)
+                yield NodeChange(name, self._known[name], happened)

@@ -9,7 +9,14 @@ from typing import Any
 
 from fogline.common import settings
 from fogline.common.errors import DataError
-from fogline.coordinator.pipelines.ports import INSIGHTS, PLAN, UPDATE, Action, Compiled, World
+from fogline.coordinator.pipelines.ports import (
+    INSIGHTS,
+    PLAN,
+    UPDATE,
+    Action,
+    CompileContext,
+    CompiledPipeline,
+)
 from fogline.deploy.manifest.composition import read_composition
 from fogline.deploy.manifest.deployment_plan import read_deployment_plan
 from fogline.deploy.manifest.manifest import DEPLOY, Composition
@@ -27,10 +34,10 @@ from fogline.plan.user_functions import UserFunctions
 class DeployCompiler:
     """Compositions, deployment plans and query files."""
 
-    def compile(self, name: str, text: str, format: str, world: World) -> Compiled:
+    def compile(self, name: str, text: str, format: str, world: CompileContext) -> CompiledPipeline:
         if format == INSIGHTS:
             topology = Topology.of(world.views.values())
-            return Compiled(deploy_query(text, name, topology, _check_steps, world.before))
+            return CompiledPipeline(deploy_query(text, name, topology, _check_steps, world.before))
         read = read_deployment_plan if format == PLAN else read_composition
         # The address names the pipeline; a name in the text is for people.
         composition = replace(read(text), name="")
@@ -44,14 +51,16 @@ class DeployCompiler:
         )
         return replace(compiled, actions=actions, partial=partial)
 
-    def compile_job(self, description: Mapping[str, Any], world: World) -> Compiled:
+    def compile_job(
+        self, description: Mapping[str, Any], world: CompileContext
+    ) -> CompiledPipeline:
         """A job's JSON is a composition of one."""
         text = json.dumps({"jobs": [description]}, indent=1, ensure_ascii=False)
         composition = read_composition(text)
         named = (job.name.text for job in composition.jobs if is_name(job.name.text))
         return _resolved(composition, next(named, DEFAULT_NAME), world)
 
-    def check_job(self, job: Job, world: World) -> None:
+    def check_job(self, job: Job, world: CompileContext) -> None:
         reason: str | None = None
         if isinstance(job.work, Steps):
             reason = _check_steps(job.work.steps, job.input, job.parameters)
@@ -64,13 +73,13 @@ class DeployCompiler:
             raise DataError(f"job {job.name}: {reason}", "nothing was changed")
 
     def check_whole(
-        self, new: Pipeline, others: Iterable[Pipeline], world: World, where: Where
+        self, new: Pipeline, others: Iterable[Pipeline], world: CompileContext, where: Where
     ) -> None:
         topology = Topology.of(world.views.values())
         check_whole(new, others, topology, _check_gateway, where)
 
 
-def _resolved(composition: Composition, name: str, world: World) -> Compiled:
+def _resolved(composition: Composition, name: str, world: CompileContext) -> CompiledPipeline:
     code = {
         alias: Package(package.sha256, package.file)
         for alias in composition.code_files
@@ -97,7 +106,7 @@ def _resolved(composition: Composition, name: str, world: World) -> Compiled:
         functions=functions.check,
         check_steps=_check_steps,
     )
-    return Compiled(found.pipeline, found.notes, where=composition.where)
+    return CompiledPipeline(found.pipeline, found.notes, where=composition.where)
 
 
 def _check_steps(

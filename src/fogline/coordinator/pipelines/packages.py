@@ -68,7 +68,7 @@ class Incoming:
         return self._keep(name, self, named)
 
 
-class Packages:
+class PackageStore:
     """Safe for many threads."""
 
     def __init__(self, folder: Path, store: Store, clock: Callable[[], float]) -> None:
@@ -200,7 +200,7 @@ class Packages:
 class Pinned:
     """Names that stand for files of these hashes, whatever else is known under them."""
 
-    def __init__(self, packages: Packages, hashes: Mapping[str, str]) -> None:
+    def __init__(self, packages: PackageStore, hashes: Mapping[str, str]) -> None:
         """Raises NotFoundError where a file has not been handed in."""
         self.code = {
             name: Alias(name, sha256, file_name(name), packages.path(sha256).stat().st_size, 0.0)

@@ -20,7 +20,7 @@ FORMATS = (YAML, PLAN, INSIGHTS)
 UPDATE, UNINSTALL, START, STOP = "update", "uninstall", "start", "stop"
 
 
-class Control(Protocol):
+class ControlPort(Protocol):
     """The way to the nodes. A request that `send` began fails with a FoglineError."""
 
     @property
@@ -55,7 +55,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class CompileContext:
     """What a text is read against."""
 
     views: Mapping[str, NodeView]
@@ -74,7 +74,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledPipeline:
     """What a text means."""
 
     pipeline: Pipeline
@@ -91,14 +91,18 @@ class Compiler(Protocol):
     """Pure functions over pipeline texts. They raise PipelineError or QueryError with everything
     that is wrong."""
 
-    def compile(self, name: str, text: str, format: str, world: World) -> Compiled: ...
-    def compile_job(self, description: Mapping[str, Any], world: World) -> Compiled: ...
-    def check_job(self, job: Job, world: World) -> None:
+    def compile(
+        self, name: str, text: str, format: str, world: CompileContext
+    ) -> CompiledPipeline: ...
+    def compile_job(
+        self, description: Mapping[str, Any], world: CompileContext
+    ) -> CompiledPipeline: ...
+    def check_job(self, job: Job, world: CompileContext) -> None:
         """Raises DataError where a job's parameters are not for what it computes."""
         ...
 
     def check_whole(
-        self, new: Pipeline, others: Iterable[Pipeline], world: World, where: Where
+        self, new: Pipeline, others: Iterable[Pipeline], world: CompileContext, where: Where
     ) -> None:
         """Raises PipelineError where a pipeline does not go with the others."""
         ...

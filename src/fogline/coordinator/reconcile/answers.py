@@ -15,18 +15,18 @@ from fogline.coordinator.reconcile.state import (
     REFUSED_FIRST,
     REFUSED_LONGEST,
     REMOVED,
-    Answer,
     Belief,
     Beliefs,
     Command,
+    CommandResult,
+    DesiredJob,
     Memory,
     Pause,
-    Wanted,
 )
 from fogline.model.nodes import NodeView
 
 
-def absorb(memory: Memory, *answers: Answer) -> Memory:
+def absorb(memory: Memory, *answers: CommandResult) -> Memory:
     """Takes answers in, in their order. One that is not waited for (late, doubled) changes
     nothing."""
     draft = _Draft(memory)
@@ -37,18 +37,20 @@ def absorb(memory: Memory, *answers: Answer) -> Memory:
 def expire(memory: Memory, now: float) -> Memory:
     """A command whose deadline has passed is lost."""
     late = [(node, item) for node, item in memory.under_way.items() if now > item.deadline]
-    lost = (Answer(c.id, node, now, LOST, f"{node} did not answer in time") for node, c in late)
+    lost = (
+        CommandResult(c.id, node, now, LOST, f"{node} did not answer in time") for node, c in late
+    )
     return absorb(memory, *lost)
 
 
 def forget_settled(
-    memory: Memory, wanted: Mapping[str, Wanted], views: Mapping[str, NodeView], now: float
+    memory: Memory, desired: Mapping[str, DesiredJob], views: Mapping[str, NodeView], now: float
 ) -> Memory:
     """Drops what does not count any more: old beliefs, refusals of other versions, pauses of nodes
     that went away (when they come back they are told at once)."""
 
     def counts(node: str, job: str, refusal: Pause) -> bool:
-        item = wanted.get(job)
+        item = desired.get(job)
         version = item.version if item is not None and item.node == node else REMOVED
         view = views.get(node)
         seen = view.jobs.get(job) if view else None
@@ -85,7 +87,7 @@ class _Draft:
             refusals=self._refusals,
         )
 
-    def take(self, answer: Answer) -> bool:
+    def take(self, answer: CommandResult) -> bool:
         """Whether it was waited for."""
         command = self._under_way.get(answer.node)
         if command is None or command.id != answer.command:
@@ -103,21 +105,21 @@ class _Draft:
             raise ValueError(f"no outcome {answer.outcome!r}")
         return True
 
-    def _pause(self, answer: Answer) -> None:
+    def _pause(self, answer: CommandResult) -> None:
         before = self._pauses.get(answer.node)
         attempts = before.attempts if before else 0
         seed = f"{self._before.seed}/{answer.node}"
         wait = wait_seconds(seed, attempts)
         self._pauses[answer.node] = Pause(attempts + 1, answer.at + wait, answer.problem)
 
-    def _believe(self, command: Command, answer: Answer) -> None:
+    def _believe(self, command: Command, answer: CommandResult) -> None:
         for job, version in zip(command.jobs, command.versions, strict=True):
             key = command.node, job
             self._beliefs.pop(key, None)
             self._beliefs[key] = Belief(version, answer.at)
             self._refusals.pop(key, None)
 
-    def _refuse(self, command: Command, answer: Answer) -> None:
+    def _refuse(self, command: Command, answer: CommandResult) -> None:
         """Of several jobs in one command, each is tried alone next, at once."""
         for job, version in zip(command.jobs, command.versions, strict=True):
             key = (command.node, job)

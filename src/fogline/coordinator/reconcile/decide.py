@@ -1,4 +1,4 @@
-"""The heart of the control loop: wanted − observed = commands. No I/O, no clock.
+"""The heart of the control loop: desired − observed = commands. No I/O, no clock.
 
 Installs go downstream first: a job is told to write somewhere only when who reads there has been
 confirmed, in this or an earlier version that reads the same. Jobs that nobody wants are removed
@@ -21,13 +21,13 @@ from fogline.coordinator.reconcile.state import (
     MOST_JOBS,
     REMOVE,
     REMOVED,
-    Answer,
     Command,
+    CommandResult,
+    DesiredJob,
     Event,
     Look,
     Memory,
     Order,
-    Wanted,
 )
 from fogline.model.nodes import NodeView
 
@@ -42,15 +42,15 @@ class Work:
 
 
 def decide(
-    wanted: Mapping[str, Wanted],
+    desired: Mapping[str, DesiredJob],
     views: Mapping[str, NodeView],
     order: Order,
     memory: Memory,
     now: float,
 ) -> tuple[tuple[Command, ...], Memory]:
     """The commands to send now, and what to remember for the next time."""
-    memory = forget_settled(expire(memory, now), wanted, views, now)
-    work = left_to_do(wanted, views, order, memory, now)
+    memory = forget_settled(expire(memory, now), desired, views, now)
+    work = left_to_do(desired, views, order, memory, now)
     installs = _by_node(work.installs - work.held)
     removes = _by_node(work.removes - work.held)
     commands: dict[str, Command] = {}
@@ -58,7 +58,7 @@ def decide(
         if _may_speak(views.get(node), node, memory, now):
             ready = ((INSTALL, installs.get(node, [])), (REMOVE, removes.get(node, [])))
             id = memory.next_id + len(commands)
-            command = _next_command(id, node, ready, wanted, memory, now)
+            command = _next_command(id, node, ready, desired, memory, now)
             if command is not None:
                 commands[node] = command
     under_way = {**memory.under_way, **commands}
@@ -68,9 +68,9 @@ def decide(
 
 def step(memory: Memory, event: Event) -> tuple[tuple[Command, ...], Memory]:
     """One event of a log: an answer is taken in, a look leads to commands."""
-    if isinstance(event, Answer):
+    if isinstance(event, CommandResult):
         return (), absorb(memory, event)
-    return decide(event.wanted, event.views, event.order, memory, event.now)
+    return decide(event.desired, event.views, event.order, memory, event.now)
 
 
 def replay(events: Iterable[Event], memory: Memory) -> tuple[tuple[Command, ...], Memory]:
@@ -83,19 +83,19 @@ def replay(events: Iterable[Event], memory: Memory) -> tuple[tuple[Command, ...]
 
 
 def left_to_do(
-    wanted: Mapping[str, Wanted],
+    desired: Mapping[str, DesiredJob],
     views: Mapping[str, NodeView],
     order: Order,
     memory: Memory,
     now: float,
 ) -> Work:
-    look = Look(wanted, views, order, now)
+    look = Look(desired, views, order, now)
     installs = frozenset(
         (item.node, job)
-        for job, item in wanted.items()
+        for job, item in desired.items()
         if _version(look, memory, item.node, job) != item.version
     )
-    removes = frozenset(_unwanted(look, memory))
+    removes = frozenset(_undesired(look, memory))
     arriving = {job for node, job in installs if not _reads_there(look, memory, node, job)}
     held = _held_installs(installs, arriving, order)
     held |= _held_removes(installs, removes, look, memory)
@@ -113,12 +113,12 @@ def _version(look: Look, memory: Memory, node: str, job: str) -> str:
     return observed.version if observed else REMOVED
 
 
-def _unwanted(look: Look, memory: Memory) -> Iterable[tuple[str, str]]:
+def _undesired(look: Look, memory: Memory) -> Iterable[tuple[str, str]]:
     for node, view in look.views.items():
         for job in view.jobs:
-            wanted = look.wanted.get(job)
+            desired = look.desired.get(job)
             theirs = is_local(view, job) or job not in look.order.ours
-            if theirs or (wanted is not None and wanted.node == node) or not view.online:
+            if theirs or (desired is not None and desired.node == node) or not view.online:
                 continue
             belief = memory.beliefs.get((node, job))
             removed = belief is not None and belief.version == REMOVED
@@ -128,7 +128,7 @@ def _unwanted(look: Look, memory: Memory) -> Iterable[tuple[str, str]]:
 
 def _reads_there(look: Look, memory: Memory, node: str, job: str) -> bool:
     """Whether a job that is to be installed is there with another version that reads the same."""
-    readers = look.wanted[job].readers
+    readers = look.desired[job].readers
     return bool(readers) and _version(look, memory, node, job) in readers
 
 
@@ -157,8 +157,8 @@ def _held_removes(
     behind_any = reach({job for _, job in installs | removes}, look.order.downstream)
     held = set()
     for node, job in removes:
-        if job in look.wanted:
-            waits = job in behind_any or not _runs(look, look.wanted[job], job)
+        if job in look.desired:
+            waits = job in behind_any or not _runs(look, look.desired[job], job)
         else:
             waits = job in behind_lively
         if waits:
@@ -166,13 +166,13 @@ def _held_removes(
     return frozenset(held)
 
 
-def _runs(look: Look, wanted: Wanted, job: str) -> bool:
-    """Whether the job is at work where it is wanted, as the node itself tells."""
-    view = look.views.get(wanted.node)
+def _runs(look: Look, desired: DesiredJob, job: str) -> bool:
+    """Whether the job is at work where it shall run, as the node itself tells."""
+    view = look.views.get(desired.node)
     observed = view.jobs.get(job) if view else None
-    if view is None or observed is None or observed.version != wanted.version:
+    if view is None or observed is None or observed.version != desired.version:
         return False
-    expected = "running" if wanted.assignment.running else "stopped"
+    expected = "running" if desired.assignment.running else "stopped"
     return view.online and observed.state == expected
 
 
@@ -216,14 +216,14 @@ def _next_command(
     id: int,
     node: str,
     ready: Iterable[tuple[str, list[str]]],
-    wanted: Mapping[str, Wanted],
+    desired: Mapping[str, DesiredJob],
     memory: Memory,
     now: float,
 ) -> Command | None:
     for op, items in ready:
         jobs = _together(node, items, memory, now)
         if jobs:
-            return _command(id, node, op, jobs, wanted, now)
+            return _command(id, node, op, jobs, desired, now)
     return None
 
 
@@ -241,14 +241,14 @@ def _command(
     node: str,
     op: str,
     jobs: list[str],
-    wanted: Mapping[str, Wanted],
+    desired: Mapping[str, DesiredJob],
     now: float,
 ) -> Command:
     deadline = now + DEADLINE_SECONDS
     if op == REMOVE:
         versions = tuple(REMOVED for _ in jobs)
         return Command(id, node, op, tuple(jobs), versions, deadline)
-    items = [wanted[job] for job in jobs]
+    items = [desired[job] for job in jobs]
     return Command(
         id,
         node,

@@ -9,7 +9,14 @@ from typing import Any
 
 from fogline.adapt.replication.stability import NodeHistory, instability, stability
 from fogline.common.errors import NotFoundError
-from fogline.coordinator.nodes.node_history import FAIL, FORGOTTEN, RESTART, Change, Known, Watch
+from fogline.coordinator.nodes.node_history import (
+    FAIL,
+    FORGOTTEN,
+    RESTART,
+    KnownNode,
+    NodeChange,
+    Watch,
+)
 from fogline.coordinator.repository import history_table
 from fogline.coordinator.repository.store import Store
 from fogline.model.nodes import NodeView
@@ -26,7 +33,7 @@ class Histories:
         with store.look() as connection:
             self._watch = Watch(history_table.read_known(connection))
             self._counts = history_table.read_counts(connection)
-        self._unwritten: list[Change] = []
+        self._unwritten: list[NodeChange] = []
 
     def look(self, views: Mapping[str, NodeView], connected: bool, now: float) -> None:
         """Raises RepositoryError when it cannot be written down."""
@@ -67,7 +74,7 @@ class Histories:
         with self._store.look() as connection:
             history = history_table.read_histories(connection, name).get(name)
             events = history_table.read_events(connection, name, MOST_SHOWN)
-        known: Known | None = self._watch.known.get(name)
+        known: KnownNode | None = self._watch.known.get(name)
         if history is None or known is None:
             raise NotFoundError(f"nothing is known of a node {name!r}")
         return {

@@ -7,13 +7,12 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from fogline.common.errors import FoglineError
 from fogline.control.groups import Outcome
-from fogline.coordinator.pipelines.ports import Control
+from fogline.coordinator.pipelines.ports import ControlPort
 from fogline.coordinator.reconcile.answers import absorb
 from fogline.coordinator.reconcile.command_batches import batch_commands
 from fogline.coordinator.reconcile.decide import decide
@@ -23,8 +22,8 @@ from fogline.coordinator.reconcile.state import (
     DONE,
     LOST,
     REFUSED,
-    Answer,
     Command,
+    CommandResult,
     Event,
     Look,
     Memory,
@@ -118,7 +117,7 @@ class Loop:
         self,
         planner: Planner,
         nodes: Nodes,
-        control: Control,
+        control: ControlPort,
         store: Store,
         clock: Callable[[], float] = time.time,
         seed: int = 0,
@@ -134,7 +133,7 @@ class Loop:
         self._told = threading.Condition()
         self.failures = 0
         self.problem = ""
-        self._answers: queue.SimpleQueue[tuple[Answer, Command]] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[tuple[CommandResult, Command]] = queue.SimpleQueue()
         self._asked = Outstanding()
         self._states: dict[str, str] = {}
         self._entries: list[Entry] = []
@@ -154,12 +153,12 @@ class Loop:
     def hurry(self, seconds: float = 0.0) -> None:
         """Somebody wants something else: look at once. Waits up to so long until the nodes are
         told of it: that goes before whatever else there is to do."""
-        wanted = self._rounds + 1
+        desired = self._rounds + 1
         self._woken.set()
         self._asked.hurry()
         if seconds and self.alive:
             with self._told:
-                self._told.wait_for(lambda: self._told_round >= wanted, seconds)
+                self._told.wait_for(lambda: self._told_round >= desired, seconds)
 
     def stop(self) -> None:
         self._ended.set()
@@ -182,8 +181,8 @@ class Loop:
         views = self._nodes.views(heard)
         plan = self._planner.plan(views)
         self._note_states({name: view.state for name, view in views.items()}, now)
-        self._record(Look(plan.wanted, views, plan.order, now))
-        commands, self.memory = decide(plan.wanted, views, plan.order, self.memory, now)
+        self._record(Look(plan.desired, views, plan.order, now))
+        commands, self.memory = decide(plan.desired, views, plan.order, self.memory, now)
         self._send(commands)
         with self._told:
             self._told_round = self._rounds
@@ -229,12 +228,12 @@ class Loop:
 
     def _take_answers(self) -> None:
         self._asked.look()
-        came: list[tuple[Answer, Command]] = []
+        came: list[tuple[CommandResult, Command]] = []
         while not self._answers.empty():
             came.append(self._answers.get())
             self._record(came[-1][0])
         self.memory = absorb(self.memory, *(answer for answer, _ in came))
-        alike: dict[tuple[str, str], list[tuple[Answer, Command]]] = {}
+        alike: dict[tuple[str, str], list[tuple[CommandResult, Command]]] = {}
         for answer, command in came:
             alike.setdefault((answer.outcome, answer.problem), []).append((answer, command))
         for (outcome, problem), group in alike.items():
@@ -262,7 +261,7 @@ class Loop:
             if isinstance(came, BaseException):
                 outcome = REFUSED if self._control.refused(came) else LOST
                 problem = str(came)
-            self._answers.put((Answer(command.id, node, now, outcome, problem), command))
+            self._answers.put((CommandResult(command.id, node, now, outcome, problem), command))
         self.wake()
         self._asked.answered(len(outcomes))
 
@@ -274,10 +273,6 @@ class Loop:
 
     def _note(self, at: float, kind: str, body: dict[str, Any]) -> None:
         self._entries.append(Entry(at, kind, body))
-
-    def forget_everything(self) -> None:
-        """As after a restart; answers that are still on their way will not be waited for."""
-        self.memory = replace(Memory(self.memory.seed), next_id=self.memory.next_id)
 
 
 def _about(commands: Iterable[Command]) -> Iterator[dict[str, Any]]:

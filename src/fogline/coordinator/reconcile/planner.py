@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from fogline.coordinator.pipelines.ports import Control
+from fogline.coordinator.pipelines.ports import ControlPort
 from fogline.coordinator.reconcile.histories import Histories
-from fogline.coordinator.reconcile.state import Order, Wanted
+from fogline.coordinator.reconcile.state import DesiredJob, Order
 from fogline.coordinator.repository.pipelines_table import Stored
 from fogline.coordinator.repository.store import Store
 from fogline.deploy.diff.order import waves_of
@@ -23,7 +23,7 @@ from fogline.model.nodes import GONE, Node, NodeView
 class Nodes:
     """All nodes that were ever seen: as they tell now, or gone since the coordinator last ran."""
 
-    def __init__(self, control: Control, store: Store) -> None:
+    def __init__(self, control: ControlPort, store: Store) -> None:
         self._control = control
         self._store = store
         self._lock = threading.Lock()
@@ -60,13 +60,13 @@ class Nodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Everything that is wanted."""
+class DesiredState:
+    """The desired state: every pipeline and job, and what every node shall run."""
 
     stored: Mapping[str, Stored] = field(default_factory=dict)
     jobs: Mapping[str, tuple[str, Job]] = field(default_factory=dict)
     """By name: the pipeline and the job."""
-    wanted: Mapping[str, Wanted] = field(default_factory=dict)
+    desired: Mapping[str, DesiredJob] = field(default_factory=dict)
     order: Order = field(default_factory=Order)
 
     def upstream(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
@@ -80,7 +80,7 @@ class Planner:
         self._store = store
         self._nodes = nodes
         self._lock = threading.Lock()
-        self._plan = Plan()
+        self._plan = DesiredState()
         self._made_of: object = None
         self._changes = 0
 
@@ -89,7 +89,7 @@ class Planner:
         with self._lock:
             self._changes += 1
 
-    def plan(self, views: Mapping[str, NodeView] | None = None) -> Plan:
+    def plan(self, views: Mapping[str, NodeView] | None = None) -> DesiredState:
         views = self._nodes.views() if views is None else views
         with self._lock:
             made_of = (self._changes, {name: view.node for name, view in views.items()})
@@ -98,24 +98,24 @@ class Planner:
                 self._made_of = made_of
             return self._plan
 
-    def _make(self, views: Mapping[str, NodeView]) -> Plan:
+    def _make(self, views: Mapping[str, NodeView]) -> DesiredState:
         stored = self._store.pipelines()
         pipelines = [item.pipeline for item in stored]
         jobs = {job.name: (p.name, job) for p in pipelines for job in p.jobs}
         flow, assignments = connect(pipelines, Topology.of(views.values()))
-        return Plan(
+        return DesiredState(
             {item.name: item for item in stored},
             jobs,
             {
-                job: self._wanted(job, node, assignment)
+                job: self._desired(job, node, assignment)
                 for job, (node, assignment) in assignments.items()
             },
             Order.of(self._store.past() | upstream_of(flow)),
         )
 
-    def _wanted(self, job: str, node: str, assignment: Assignment) -> Wanted:
-        """What is still wanted as it was follows nothing new."""
-        before, now = self._plan.wanted.get(job), Wanted.of(node, assignment)
+    def _desired(self, job: str, node: str, assignment: Assignment) -> DesiredJob:
+        """What is still desired as it was follows nothing new."""
+        before, now = self._plan.desired.get(job), DesiredJob.of(node, assignment)
         same = before is not None and (before.node, before.version) == (now.node, now.version)
         return before if same and before is not None else now.after(before)
 

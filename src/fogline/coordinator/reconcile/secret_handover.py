@@ -26,7 +26,7 @@ from fogline.common.fabric_secret import (
     version_of,
 )
 from fogline.control.groups import Outcome
-from fogline.coordinator.pipelines.ports import Control
+from fogline.coordinator.pipelines.ports import ControlPort
 from fogline.model.nodes import SITE, NodeView
 
 OP = "secret"
@@ -59,7 +59,7 @@ class SecretHandover:
     def __init__(
         self,
         folder: Path,
-        control: Control,
+        control: ControlPort,
         views: Callable[[], Mapping[str, NodeView]],
         clock: Callable[[], float] = time.time,
         seed: int = 0,

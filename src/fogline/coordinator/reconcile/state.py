@@ -1,4 +1,4 @@
-"""What the control loop knows and says: wanted jobs, their order, commands, answers, memory.
+"""What the control loop knows and says: desired jobs, their order, commands, answers, memory.
 
 All of it is frozen. `Memory` may be thrown away at any moment: nothing but time is lost.
 """
@@ -26,28 +26,28 @@ MOST_READERS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredJob:
     """A job where it shall run; the version is computed once, because it is compared often."""
 
     node: str
     assignment: Assignment
     version: str
     readers: tuple[str, ...] = ()
-    """Versions that were wanted there before and read the same: what is sent to the job is kept
+    """Versions that were desired there before and read the same: what is sent to the job is kept
     with each of them. The last ones, as far as they are known."""
 
     @classmethod
-    def of(cls, node: str, assignment: Assignment) -> Wanted:
+    def of(cls, node: str, assignment: Assignment) -> DesiredJob:
         return cls(node, assignment, assignment.version)
 
-    def after(self, before: Wanted | None) -> Wanted:
-        """The same, following what was wanted until now."""
+    def after(self, before: DesiredJob | None) -> DesiredJob:
+        """The same, following what was desired until now."""
         if before is None or not self._reads_like(before):
             return self
         readers = (*before.readers, before.version)[-MOST_READERS:]
-        return Wanted(self.node, self.assignment, self.version, readers)
+        return DesiredJob(self.node, self.assignment, self.version, readers)
 
-    def _reads_like(self, other: Wanted) -> bool:
+    def _reads_like(self, other: DesiredJob) -> bool:
         ours, theirs = self.assignment, other.assignment
         alike = ours.reads == theirs.reads and ours.running and theirs.running
         return alike and self.node == other.node
@@ -93,7 +93,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandResult:
     """What became of a command: `done`, `refused` by the node, or `lost` on the way."""
 
     command: int
@@ -105,15 +105,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A look at the world: what is wanted and what the nodes tell."""
+    """A look at the world: the desired state and what the nodes report."""
 
-    wanted: Mapping[str, Wanted]
+    desired: Mapping[str, DesiredJob]
     views: Mapping[str, NodeView]
     order: Order
     now: float
 
 
-Event = Answer | Look
+Event = CommandResult | Look
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What people see of jobs and nodes: what is wanted beside what the nodes tell."""
+"""What people see of jobs and nodes: the desired state beside what the nodes report."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from fogline.coordinator.reconcile.decide import is_local
-from fogline.coordinator.reconcile.planner import Plan
-from fogline.coordinator.reconcile.state import Memory, Wanted
+from fogline.coordinator.reconcile.planner import DesiredState
+from fogline.coordinator.reconcile.state import DesiredJob, Memory
 from fogline.coordinator.repository.pipelines_table import Stored
 from fogline.model.nodes import SETTLED, NodeView, Observed
 
@@ -17,20 +17,20 @@ WAITING, UNREACHABLE = "waiting", "unreachable"
 
 
 def job_status(
-    name: str, plan: Plan, views: Mapping[str, NodeView], memory: Memory
+    name: str, plan: DesiredState, views: Mapping[str, NodeView], memory: Memory
 ) -> dict[str, Any]:
-    """State, counts and problem of one wanted job."""
+    """State, counts and problem of one desired job."""
     pipeline, job = plan.jobs[name]
-    wanted = plan.wanted.get(name)
-    node = wanted.node if wanted else job.node
+    desired = plan.desired.get(name)
+    node = desired.node if desired else job.node
     view = views.get(node)
     observed = view.jobs.get(name) if view else None
-    version = wanted.version if wanted else ""
+    version = desired.version if desired else ""
     state, problem = _state(name, version, view, observed)
     problem = problem or memory.problem(node, name)
     if state == WAITING and not problem:
         problem = _waits_for(name, plan, views)
-    problem = problem or (_held_back(wanted) if wanted else "")
+    problem = problem or (_held_back(desired) if desired else "")
     return {
         "name": name,
         "pipeline": pipeline,
@@ -58,46 +58,46 @@ def _state(
     return observed.state, observed.problem
 
 
-def _waits_for(name: str, plan: Plan, views: Mapping[str, NodeView]) -> str:
+def _waits_for(name: str, plan: DesiredState, views: Mapping[str, NodeView]) -> str:
     """Who has to be there first: somebody who reads what the job writes."""
     for reader in sorted(plan.order.downstream.get(name, ())):
-        wanted = plan.wanted.get(reader)
-        view = views.get(wanted.node) if wanted else None
+        desired = plan.desired.get(reader)
+        view = views.get(desired.node) if desired else None
         seen = view.jobs.get(reader) if view else None
-        if wanted is not None and (seen is None or seen.version != wanted.version):
-            return f"waits for {reader} at {wanted.node}, which reads what it writes"
+        if desired is not None and (seen is None or seen.version != desired.version):
+            return f"waits for {reader} at {desired.node}, which reads what it writes"
     return ""
 
 
-def _held_back(wanted: Wanted) -> str:
+def _held_back(desired: DesiredJob) -> str:
     """Its results are for a node that nobody has seen."""
-    unknown = sorted({route.node for route in wanted.assignment.routes if route.waits})
+    unknown = sorted({route.node for route in desired.assignment.routes if route.waits})
     if not unknown:
         return ""
-    return f"what it sends to {', '.join(unknown)} waits at {wanted.node}: never seen yet"
+    return f"what it sends to {', '.join(unknown)} waits at {desired.node}: never seen yet"
 
 
-def progress(plan: Plan, views: Mapping[str, NodeView]) -> dict[str, Any]:
+def progress(plan: DesiredState, views: Mapping[str, NodeView]) -> dict[str, Any]:
     """How far everything is, in few words: quick to ask for again and again."""
     states = Counter(
-        _state_at(name, item, views.get(item.node)) for name, item in plan.wanted.items()
+        _state_at(name, item, views.get(item.node)) for name, item in plan.desired.items()
     )
     extra = sum(
         _is_extra(name, job, view, plan) for name, view in views.items() for job in view.jobs
     )
-    settled = not extra and SETTLED.issuperset(states) and plan.jobs.keys() <= plan.wanted.keys()
+    settled = not extra and SETTLED.issuperset(states) and plan.jobs.keys() <= plan.desired.keys()
     return {"jobs": len(plan.jobs), "states": dict(states), "extra": extra, "settled": settled}
 
 
-def _state_at(name: str, wanted: Wanted, view: NodeView | None) -> str:
-    return _state(name, wanted.version, view, view.jobs.get(name) if view else None)[0]
+def _state_at(name: str, desired: DesiredJob, view: NodeView | None) -> str:
+    return _state(name, desired.version, view, view.jobs.get(name) if view else None)[0]
 
 
-def _is_extra(node: str, job: str, view: NodeView, plan: Plan) -> bool:
-    """Whether a node reports a job of ours that is not wanted there."""
-    wanted = plan.wanted.get(job)
+def _is_extra(node: str, job: str, view: NodeView, plan: DesiredState) -> bool:
+    """Whether a node reports a job of ours that is not desired there."""
+    desired = plan.desired.get(job)
     ours = job in plan.order.ours and not is_local(view, job)
-    return ours and (wanted is None or wanted.node != node)
+    return ours and (desired is None or desired.node != node)
 
 
 def _counts(observed: Observed | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fogline.adapt.replication.query import LONGEST
-from fogline.adapt.replication.stability import Limits
+from fogline.adapt.replication.stability import RoundLimits
 from fogline.common.config_file import within
 
 _DAY = 86_400.0
@@ -36,6 +36,6 @@ class ReplicaConfig:
         return round(self.capacity_megabytes * _MEBIBYTE)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> RoundLimits:
         recent = self.recent_hours * 3600
-        return Limits(self.nodes, self.outgoing, recent, otherwise=self.capacity)
+        return RoundLimits(self.nodes, self.outgoing, recent, otherwise=self.capacity)

@@ -56,6 +56,7 @@ def fabric_job(job: Job, node: str) -> FabricJob | None:
 
 @lru_cache(maxsize=1024)
 def fabric_streams(text: str) -> tuple[FabricStream, ...]:
+    """Kept by text: every turn of the loop asks for it, and planning a query takes milliseconds."""
     if FABRIC not in text:
         return ()
     try:

@@ -24,12 +24,17 @@ from fogline.coordinator.nodes.replicas import (
     wanted,
 )
 from fogline.coordinator.nodes.store_reports import Metrics, Report
-from fogline.coordinator.pipelines.ports import Control
+from fogline.coordinator.pipelines.ports import ControlPort
 from fogline.coordinator.reconcile.planner import Nodes, Planner
 from fogline.coordinator.replication.config import ReplicaConfig
 from fogline.coordinator.replication.decisions import Decisions, Settled
 from fogline.coordinator.replication.fabric_jobs import FabricJob, fabric_job
-from fogline.coordinator.replication.node_stores import ASK_SECONDS, SPARE_SECONDS, Lines, Seen
+from fogline.coordinator.replication.node_stores import (
+    ASK_SECONDS,
+    SPARE_SECONDS,
+    NodeStores,
+    StoreView,
+)
 from fogline.coordinator.replication.queries import by_queries
 from fogline.coordinator.replication.sampling import shares_of
 from fogline.coordinator.replication.stability import Situation, by_stability, without_copy
@@ -47,7 +52,7 @@ class ReplicaLoop:
 
     def __init__(
         self,
-        control: Control,
+        control: ControlPort,
         nodes: Nodes,
         planner: Planner,
         store: Store,
@@ -66,13 +71,13 @@ class ReplicaLoop:
         """Nodes that have failed and whose values are not safe elsewhere, with the reason."""
         self.shares: Shares = {}
         """What is sent to queries, where that is less than they ask for."""
-        self.seen: Mapping[str, Seen] = {}
+        self.seen: Mapping[str, StoreView] = {}
         """As of the last turn."""
         self._nodes, self._planner, self._store, self._clock = nodes, planner, store, clock
         self._woken, self._ended = threading.Event(), threading.Event()
         self._homes: Mapping[str, str] = {}
         """Where the jobs run that `shares` names."""
-        self._lines = Lines(control, self._to_hold, self._woken.set, seed, self._to_send)
+        self._lines = NodeStores(control, self._to_hold, self._woken.set, seed, self._to_send)
         self._views: Mapping[str, NodeView] = {}
         self._asked: float | None = None
         self._next = 0.0
@@ -175,7 +180,7 @@ class ReplicaLoop:
         plan = self._planner.plan(self._views)
         jobs = []
         for name, (_, job) in plan.jobs.items():
-            node = plan.wanted[name].node if name in plan.wanted else job.node
+            node = plan.desired[name].node if name in plan.desired else job.node
             found = fabric_job(job, node)
             if found is not None:
                 jobs.append(found)

@@ -12,7 +12,7 @@ from fogline.common.backoff import wait_seconds
 from fogline.common.errors import DataError
 from fogline.coordinator.nodes.replicas import Copies, holds
 from fogline.coordinator.nodes.store_reports import Metrics, Report, read_report
-from fogline.coordinator.pipelines.ports import Control
+from fogline.coordinator.pipelines.ports import ControlPort
 from fogline.model.nodes import SITE, NodeView
 from fogline.model.sample_fractions import Shares
 
@@ -24,7 +24,7 @@ LONGEST_PROBLEM = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class StoreView:
     """A node's store as it is known now; for those who show it."""
 
     online: bool
@@ -48,7 +48,7 @@ class Seen:
 
 @dataclass(slots=True)
 class _Line:
-    seen: Seen
+    seen: StoreView
     instance: str
     fresh: bool = False
     """Whether the report is newer than everything the node was told."""
@@ -61,7 +61,7 @@ class _Line:
     """When an answer last came, or failed to come."""
 
 
-class Lines:
+class NodeStores:
     """One for each site. Times are of `time.monotonic`; all calls come from one thread.
 
     `to_hold` gives what a node shall hold, from its name and its report, `to_send` what shall be
@@ -70,7 +70,7 @@ class Lines:
 
     def __init__(
         self,
-        control: Control,
+        control: ControlPort,
         to_hold: Callable[[str, Report], dict[str, Metrics]],
         wake: Callable[[], None],
         seed: int = 0,
@@ -80,7 +80,7 @@ class Lines:
         self._to_send = to_send
         self._lines: dict[str, _Line] = {}
 
-    def seen(self) -> dict[str, Seen]:
+    def seen(self) -> dict[str, StoreView]:
         return {name: line.seen for name, line in self._lines.items()}
 
     def look(self, views: Mapping[str, NodeView]) -> None:
@@ -91,7 +91,7 @@ class Lines:
         for name, view in sites.items():
             line = self._lines.get(name)
             if line is None:
-                self._lines[name] = _Line(Seen(view.online), view.instance)
+                self._lines[name] = _Line(StoreView(view.online), view.instance)
             elif view.online and (not line.seen.online or view.instance != line.instance):
                 seen = replace(line.seen, online=True)
                 self._lines[name] = _Line(seen, view.instance)

@@ -26,8 +26,8 @@ from fogline.adapt.replication.query import (
     MOST_CANDIDATES,
     MOST_SOURCES,
     Candidate,
-    Query,
     QueryPlacement,
+    ReplicaQuery,
     Source,
     evaluate,
 )
@@ -68,20 +68,20 @@ def by_queries(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class QueryReads:
     """Where a job reads each source now, by the decisions that are in force."""
 
-    query: Query
+    query: ReplicaQuery
     nodes: Mapping[str, str]
     sources: Mapping[str, tuple[str, FabricStream]]
     """Of each source: its origin, and what is read there."""
 
 
-def reading(situation: Situation, job: FabricJob, config: ReplicaConfig) -> Reading | None:
+def reading(situation: Situation, job: FabricJob, config: ReplicaConfig) -> QueryReads | None:
     """None for a job that has no source."""
     placing = _Placing(situation, job, config, situation.room(config.capacity))
     query = placing.query(set())
-    return None if query is None else Reading(query, placing.present(query), placing.read)
+    return None if query is None else QueryReads(query, placing.present(query), placing.read)
 
 
 class _Placing:
@@ -110,7 +110,7 @@ class _Placing:
     def _is_away(self, item: Decision) -> bool:
         return not {item.origin, item.holder} <= self._situation.here
 
-    def query(self, left_alone: set[str]) -> Query | None:
+    def query(self, left_alone: set[str]) -> ReplicaQuery | None:
         sources = []
         for stream in self._job.streams:
             for origin in sorted(self._situation.here - left_alone):
@@ -124,7 +124,7 @@ class _Placing:
         # What is read fastest at home matters least.
         sources.sort(key=lambda source: -source.at(source.home).latency)
         chosen, config = tuple(sources[:MOST_SOURCES]), self._config
-        return Query(chosen, config.beta, config.least_quality)
+        return ReplicaQuery(chosen, config.beta, config.least_quality)
 
     def _candidates(self, origin: str, stream: FabricStream) -> tuple[Candidate, ...]:
         found = []
@@ -157,7 +157,7 @@ class _Placing:
         size = self._situation.copy_size
         return max(size(origin, holder, both) - size(origin, holder, here[origin]), 0)
 
-    def present(self, query: Query) -> dict[str, str]:
+    def present(self, query: ReplicaQuery) -> dict[str, str]:
         """Where each source is read now: at the copy made for this job, else at home."""
         found = {source.name: source.home for source in query.sources}
         for source in query.sources:
@@ -168,7 +168,7 @@ class _Placing:
                     found[source.name] = item.holder
         return found
 
-    def _fitting(self, query: Query, seconds: float) -> QueryPlacement:
+    def _fitting(self, query: ReplicaQuery, seconds: float) -> QueryPlacement:
         """The least F; sources that do not fit at a holder together are read elsewhere."""
         for _ in range(MOST_TRIES):
             best = solve(query, seconds / MOST_TRIES, sampling=False)
@@ -178,7 +178,9 @@ class _Placing:
             query = _without(query, too_much)
         return evaluate(query, {**best.nodes, **{name: self.read[name][0] for name in too_much}})
 
-    def _sampled(self, query: Query, placed: QueryPlacement, seconds: float) -> QueryPlacement:
+    def _sampled(
+        self, query: ReplicaQuery, placed: QueryPlacement, seconds: float
+    ) -> QueryPlacement:
         """The second step: how much less could be sent of what `SAMPLE` leaves, at the same F."""
         copies = [s for s in query.sources if placed.nodes[s.name] != s.home]
         return sample(query, placed, seconds) if copies else placed
@@ -195,7 +197,9 @@ class _Placing:
                 left[node] = left.get(node, 0) - cost
         return found
 
-    def _decisions(self, query: Query, placed: QueryPlacement, seconds: float) -> list[Decision]:
+    def _decisions(
+        self, query: ReplicaQuery, placed: QueryPlacement, seconds: float
+    ) -> list[Decision]:
         found: dict[tuple[str, str], Decision] = {}
         home = evaluate(query, {source.name: source.home for source in query.sources})
         least_share = min(self.read[source.name][1].share for source in query.sources)
@@ -232,7 +236,7 @@ class _Placing:
         return item
 
 
-def _without(query: Query, places: Mapping[str, str]) -> Query:
+def _without(query: ReplicaQuery, places: Mapping[str, str]) -> ReplicaQuery:
     """The query with these nodes left out for these sources."""
     sources = tuple(
         replace(s, candidates=tuple(c for c in s.candidates if c.node != places.get(s.name)))

@@ -20,7 +20,7 @@ from fogline.adapt.replication.query import evaluate
 from fogline.adapt.replication.query_placement import sample
 from fogline.coordinator.replication.config import ReplicaConfig
 from fogline.coordinator.replication.fabric_jobs import FabricJob
-from fogline.coordinator.replication.queries import GAIN, Reading, reading
+from fogline.coordinator.replication.queries import GAIN, QueryReads, reading
 from fogline.coordinator.replication.stability import Situation
 from fogline.model.sample_fractions import Shares
 
@@ -49,7 +49,7 @@ def shares_of(
 
 
 def _job(
-    now: Reading, before: Mapping[str, Mapping[str, float]], seconds: float
+    now: QueryReads, before: Mapping[str, Mapping[str, float]], seconds: float
 ) -> dict[str, dict[str, float]]:
     whole = evaluate(now.query, now.nodes)
     best = sample(now.query, whole, seconds)
@@ -63,7 +63,7 @@ def _job(
     return told
 
 
-def _as_quality(now: Reading, before: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+def _as_quality(now: QueryReads, before: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """The q that are in force; 1 for what is read anew."""
     found = {}
     for name, (origin, stream) in now.sources.items():
@@ -72,7 +72,7 @@ def _as_quality(now: Reading, before: Mapping[str, Mapping[str, float]]) -> dict
     return {source.name: found[source.name] for source in now.query.sources}
 
 
-def _is_kept(now: Reading, old: Mapping[str, float], latency: float) -> bool:
+def _is_kept(now: QueryReads, old: Mapping[str, float], latency: float) -> bool:
     enough = math.fsum(old.values()) >= now.query.least_quality * len(old) - _CLOSE
     if not enough:
         return False

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fogline.adapt.replication.stability import (
-    Limits,
     NodeHistory,
     Placement,
     Replica,
     Replicas,
+    RoundLimits,
     choose,
     instability,
     stability,
@@ -80,7 +80,7 @@ class Situation:
         return left
 
 
-def by_stability(situation: Situation, limits: Limits) -> tuple[Decision, ...]:
+def by_stability(situation: Situation, limits: RoundLimits) -> tuple[Decision, ...]:
     """The copies decided before, and up to N new ones."""
     known = {item.pair: item for item in situation.decisions if item.reason == STABILITY}
     histories, replicas = _histories(situation), _replicas(situation)
@@ -102,7 +102,7 @@ def by_stability(situation: Situation, limits: Limits) -> tuple[Decision, ...]:
     return tuple(known.values())
 
 
-def without_copy(situation: Situation, limits: Limits) -> dict[str, str]:
+def without_copy(situation: Situation, limits: RoundLimits) -> dict[str, str]:
     """Why nodes that have failed have no copy of all their values, after a round."""
     return uncopied(_histories(situation), _replicas(situation), limits, situation.now)
 

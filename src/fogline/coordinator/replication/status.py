@@ -9,13 +9,13 @@ from fogline.adapt.replication.stability import NodeHistory
 from fogline.coordinator.nodes.replicas import REFUSED, Decision, covers, wanted
 from fogline.coordinator.nodes.store_reports import Held, Metrics
 from fogline.coordinator.reconcile.histories import scores
-from fogline.coordinator.replication.node_stores import Seen
+from fogline.coordinator.replication.node_stores import StoreView
 
 HELD, WANTED, KEPT, LEAVING, UNWANTED = "held", "wanted", "kept", "leaving", "refused"
 
 
 def copy_statuses(
-    decisions: Iterable[Decision], seen: Mapping[str, Seen], now: float
+    decisions: Iterable[Decision], seen: Mapping[str, StoreView], now: float
 ) -> list[dict[str, Any]]:
     """One for each origin and holder that a decision or a node names."""
     reasons: dict[tuple[str, str], list[Decision]] = {}
@@ -38,7 +38,7 @@ def _copy(
     reasons: list[Decision],
     targets: Mapping[str, Mapping[str, Metrics]],
     held: Held | None,
-    holder: Seen | None,
+    holder: StoreView | None,
     now: float,
 ) -> dict[str, Any]:
     origin, name = pair
@@ -74,7 +74,7 @@ def _reason(item: Decision) -> dict[str, Any]:
 
 
 def store_statuses(
-    seen: Mapping[str, Seen],
+    seen: Mapping[str, StoreView],
     histories: Mapping[str, NodeHistory],
     counts: Mapping[str, Mapping[str, int]],
     uncopied: Mapping[str, str],

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from fogline.adapt.replication.folding import folded
 from fogline.adapt.replication.stability import NodeHistory, Past
-from fogline.coordinator.nodes.node_history import FAIL, FORGOTTEN, RESTART, Change, Known
+from fogline.coordinator.nodes.node_history import FAIL, FORGOTTEN, RESTART, KnownNode, NodeChange
 from fogline.coordinator.repository import schema
 
 MOST_EVENTS = 1_000
@@ -19,9 +19,9 @@ _SLACK = MOST_EVENTS // 10
 _NO_PAST = {"past_fails": 0, "past_restarts": 0, "past_closeness": 0.0, "past_last": 0.0}
 
 
-def read_known(connection: Connection) -> dict[str, Known]:
+def read_known(connection: Connection) -> dict[str, KnownNode]:
     rows = connection.execute(select(schema.node_states))
-    return {row.name: Known(row.first, row.instance, row.state) for row in rows}
+    return {row.name: KnownNode(row.first, row.instance, row.state) for row in rows}
 
 
 def read_counts(connection: Connection) -> dict[str, Counter[str]]:
@@ -69,7 +69,7 @@ def read_events(connection: Connection, name: str, limit: int) -> list[dict[str,
     return [{"at": row.at, "kind": row.kind, "why": row.why} for row in reversed(rows)]
 
 
-def write(connection: Connection, changes: Iterable[Change]) -> None:
+def write(connection: Connection, changes: Iterable[NodeChange]) -> None:
     table = schema.node_states
     rows = []
     for change in changes:

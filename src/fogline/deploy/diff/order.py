@@ -33,11 +33,6 @@ def waves_of(flow: Flow) -> Waves:
     return (*waves, rest) if rest else tuple(waves)
 
 
-def upstream_first(jobs: Iterable[Job]) -> Waves:
-    """Waves in which to end jobs: each comes before all jobs that read what it writes."""
-    return downstream_first(jobs)[::-1]
-
-
 def _feeding(flow: Flow) -> dict[str | Key, list[str | Key]]:
     """Before each job the filters it reads with, before each filter the jobs it takes from."""
     before: dict[str | Key, list[str | Key]] = {}

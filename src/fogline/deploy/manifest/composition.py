@@ -19,7 +19,7 @@ from fogline.deploy.manifest.manifest import (
     WrittenPlace,
 )
 from fogline.deploy.manifest.problems import Lines, Problems, closest
-from fogline.deploy.manifest.tree import START, Items, Table, Value, Word, kind_of
+from fogline.deploy.manifest.tree import START, Items, TreeTable, Value, Word, kind_of
 from fogline.deploy.manifest.yaml_tree import read_yaml
 from fogline.model.streams import FORMATS
 
@@ -61,7 +61,7 @@ class _Reader:
         self._problems = problems
 
     def composition(self, tree: Value | None) -> Composition:
-        if not isinstance(tree, Table):
+        if not isinstance(tree, TreeTable):
             self._no_composition(tree)
             return Composition((), problems=self._problems)
         fields = Fields(tree, self._problems)
@@ -91,7 +91,7 @@ class _Reader:
         self._problems.add("TYPE", message, at, "begin with jobs:")
 
     def _job(self, value: Value) -> WrittenJob | None:
-        if not isinstance(value, Table):
+        if not isinstance(value, TreeTable):
             self._problems.add("TYPE", f"a job is a mapping, not {kind_of(value)}", value.at)
             return None
         fields = Fields(value, self._problems)
@@ -119,7 +119,7 @@ class _Reader:
             unread=frozenset(unread.fields),
         )
 
-    def _no_name(self, job: Table) -> None:
+    def _no_name(self, job: TreeTable) -> None:
         if not job.fields.keys() & {"name", "job_name"}:
             self._problems.add("MISSING", "a job has a name", job.at, "add job_name")
 
@@ -144,7 +144,7 @@ class _Reader:
     def _place(self, value: Value, broker: Word | None) -> WrittenPlace | None:
         if isinstance(value, Word):
             return WrittenPlace(value, None, broker) if self._is_word(value) else None
-        if not isinstance(value, Table):
+        if not isinstance(value, TreeTable):
             self._problems.add("TYPE", "a topic, or {topic, site}, not a list", value.at)
             return None
         fields = Fields(value, self._problems)

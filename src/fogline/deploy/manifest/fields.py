@@ -10,7 +10,7 @@ from fogline.deploy.manifest.problems import Problems
 from fogline.deploy.manifest.tree import (
     Items,
     Spot,
-    Table,
+    TreeTable,
     Value,
     Word,
     kind_of,
@@ -26,7 +26,7 @@ _ENTRY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 class Fields:
     """The fields of a mapping. A field that is missing or empty is None or its default."""
 
-    def __init__(self, table: Table, problems: Problems) -> None:
+    def __init__(self, table: TreeTable, problems: Problems) -> None:
         self.table = table
         self._problems = problems
 
@@ -65,9 +65,9 @@ class Fields:
         self._wrong(name, value, "a list")
         return ()
 
-    def mapping(self, name: str) -> Table | None:
+    def mapping(self, name: str) -> TreeTable | None:
         value = self.value(name)
-        if value is None or isinstance(value, Table):
+        if value is None or isinstance(value, TreeTable):
             return value
         self._wrong(name, value, "a mapping")
         return None
@@ -89,7 +89,7 @@ class Fields:
             return None
         found: list[Mapping[str, Any]] = []
         for item in self.items(name):
-            op = item.fields.get("op") if isinstance(item, Table) else None
+            op = item.fields.get("op") if isinstance(item, TreeTable) else None
             if isinstance(op, Word) and op.text:
                 data: Any = plain_data(item)
                 found.append({**data, "op": op.text})

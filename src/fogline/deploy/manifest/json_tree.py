@@ -13,7 +13,7 @@ from fogline.deploy.manifest.tree import (
     MAX_VALUES,
     Items,
     Spot,
-    Table,
+    TreeTable,
     Value,
     Word,
     shortened,
@@ -55,7 +55,7 @@ class _Open:
 
     def closed(self) -> Value:
         if self.mapping:
-            return Table(self.fields, self.keys, self.at, self.size)
+            return TreeTable(self.fields, self.keys, self.at, self.size)
         return Items(tuple(self.items), self.at, self.size)
 
 

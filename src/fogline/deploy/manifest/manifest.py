@@ -17,7 +17,6 @@ from fogline.model.jobs import Scalar
 
 DEPLOY, UPDATE, UNINSTALL = "deploy", "update", "uninstall"
 START_JOB, STOP_JOB = "start", "stop"
-ACTIONS = (DEPLOY, UPDATE, UNINSTALL, START_JOB, STOP_JOB)
 
 _CODE = (".py", ".whl", ".jar")
 

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 
 from fogline.deploy.manifest.manifest import DEPLOY, START_JOB, STOP_JOB, UNINSTALL, UPDATE
 from fogline.deploy.manifest.problems import Problems
-from fogline.deploy.manifest.tree import START, Items, Spot, Table, Value, Word, kind_of, shortened
+from fogline.deploy.manifest.tree import (
+    START,
+    Items,
+    Spot,
+    TreeTable,
+    Value,
+    Word,
+    kind_of,
+    shortened,
+)
 
 INGESTION = "ingestion"
 UNCLEAR = ""
@@ -116,7 +125,7 @@ class PlanDocument:
     def _pairs(self, value: Value) -> Iterator[tuple[Word, Value]]:
         """The fields of an object, or of all objects of a list."""
         for item in _each(value):
-            if isinstance(item, Table):
+            if isinstance(item, TreeTable):
                 yield from ((item.keys[name], inner) for name, inner in item.fields.items())
             else:
                 self._problems.add("TYPE", f"an object is wanted, not {kind_of(item)}", item.at)
@@ -140,7 +149,7 @@ class PlanDocument:
 
     def _read_placements(self) -> None:
         for _, value in self._placements:
-            keys = value.fields if isinstance(value, Table) else {}
+            keys = value.fields if isinstance(value, TreeTable) else {}
             if any(_joined(key) in _PLACEMENT_FIELDS for key in keys):
                 fields = self._known(value, _PLACEMENT_FIELDS, "a placement")
                 self._place(fields.get("operation"), fields.get("nodes"), value.at)

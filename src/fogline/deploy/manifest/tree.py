@@ -69,7 +69,7 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TreeTable:
     fields: Mapping[str, Value]
     keys: Mapping[str, Word] = field(default_factory=dict, compare=False, repr=False)
     """The field names as they are written, with their places."""
@@ -80,7 +80,7 @@ class Table:
         return self.keys[name].at if name in self.keys else self.at
 
 
-Value = Word | Items | Table
+Value = Word | Items | TreeTable
 
 
 def read_scalar(text: str) -> Scalar | None:
@@ -98,7 +98,7 @@ def kind_of(value: Value) -> str:
     """What a value is, for messages."""
     if isinstance(value, Items):
         return "a list"
-    if isinstance(value, Table):
+    if isinstance(value, TreeTable):
         return "a mapping"
     return "nothing" if value.empty else f"{shortened(value.text)!r}"
 
@@ -111,6 +111,6 @@ def plain_data(value: Value) -> object:
     """Lists, dicts and scalars without places."""
     if isinstance(value, Items):
         return [plain_data(item) for item in value.items]
-    if isinstance(value, Table):
+    if isinstance(value, TreeTable):
         return {name: plain_data(item) for name, item in value.fields.items()}
     return value.value

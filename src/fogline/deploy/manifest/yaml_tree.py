@@ -20,7 +20,7 @@ from fogline.deploy.manifest.tree import (
     START,
     Items,
     Spot,
-    Table,
+    TreeTable,
     Value,
     Word,
     kind_of,
@@ -171,10 +171,10 @@ class _Builder:
                 fields[key.text], keys[key.text] = value, key
         for value in merged:
             self._merge(value, fields, keys)
-        return Table(fields, keys, closed.at, closed.size)
+        return TreeTable(fields, keys, closed.at, closed.size)
 
     def _merge(self, value: Value, fields: dict[str, Value], keys: dict[str, Word]) -> None:
-        if not isinstance(value, Table):
+        if not isinstance(value, TreeTable):
             self._problems.add("KEY", f"<< takes a mapping, not {kind_of(value)}", value.at)
             return
         for name, inner in value.fields.items():

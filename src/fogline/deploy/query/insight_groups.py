@@ -13,7 +13,7 @@ from functools import cached_property
 from fogline.common import settings
 from fogline.deploy.query.insight_jobs import Group
 from fogline.deploy.query.insight_text import group_text
-from fogline.deploy.query.reuse import Before, Wanted
+from fogline.deploy.query.reuse import Before, NewInsight
 from fogline.deploy.resolve.topology import Topology
 from fogline.model.jobs import Job, Place
 from fogline.model.sites import insight_log
@@ -26,7 +26,7 @@ Origins = Callable[[StreamSource], tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Grouping:
+class InsightGroups:
     """The insights of a file, the sites they run at, and what ran there before."""
 
     pipeline: str
@@ -97,10 +97,10 @@ class Grouping:
         found = {insight: self.before.going_on(self._wanted(insight)) for insight in known}
         return {insight: job for insight, job in found.items() if job}
 
-    def _wanted(self, insight: str) -> Wanted:
+    def _wanted(self, insight: str) -> NewInsight:
         text = group_text(self.loaded, [insight], self._foreign([insight]))
         loaded = check_text(text, settings.load())
-        return Wanted(insight, self.sites[insight], loaded, self._origins([insight]))
+        return NewInsight(insight, self.sites[insight], loaded, self._origins([insight]))
 
     def _free_name(self, outlet: str) -> str:
         """The outlet's own, or with the first number that no job has and none could be given."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from fogline.common import settings
 from fogline.common.errors import START_SITE, PipelineError, Problem
 from fogline.deploy.manifest.problems import listed
-from fogline.deploy.query.insight_groups import Grouping, fed_by, streams_of
+from fogline.deploy.query.insight_groups import InsightGroups, fed_by, streams_of
 from fogline.deploy.query.insight_jobs import jobs_of
 from fogline.deploy.query.reuse import Before
 from fogline.deploy.resolve.flow import Flow, find_cycle, told_cycle
@@ -47,7 +47,7 @@ def deploy_query(
     def origins(stream: StreamSource) -> tuple[str, ...]:
         return tuple(_origins([stream], topology))
 
-    grouping = Grouping(name, loaded, sites, topology, Before(before), origins)
+    grouping = InsightGroups(name, loaded, sites, topology, Before(before), origins)
     jobs = list(grouping.kept)
     for group in grouping.groups():
         jobs += jobs_of(group, topology, check_steps)

@@ -21,7 +21,7 @@ from fogline.plan.operators import Scan, walk
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NewInsight:
     """An insight of the new file, as a job of its own would be told it."""
 
     name: str
@@ -47,7 +47,7 @@ class Before:
         """Under whose name it was told at that site; empty where it was not."""
         return next((main.job.outlet for main in self._having(insight, site)), "")
 
-    def going_on(self, wanted: Wanted) -> str:
+    def going_on(self, wanted: NewInsight) -> str:
         """The job that computes just this already; empty where none does."""
         same = (main for main in self._having(wanted.name, wanted.site) if main.has(wanted))
         return next((main.job.name for main in same), "")
@@ -98,7 +98,7 @@ class _Main:
     def computes(self, insight: str, site: str) -> bool:
         return self.job.node == site and insight in self._query.insights
 
-    def has(self, wanted: Wanted) -> bool:
+    def has(self, wanted: NewInsight) -> bool:
         """Whether it computes the same from the same."""
         if self._loaded is None:
             return False
@@ -128,7 +128,7 @@ class _Main:
             return {place for place in read if place.topic == topic}
         return {Place(topic, self.job.node)}
 
-    def _would_read(self, stream: StreamSource, wanted: Wanted) -> set[Place]:
+    def _would_read(self, stream: StreamSource, wanted: NewInsight) -> set[Place]:
         origins = wanted.origins.get(stream.name, ())
         far = self._query.stage == SECOND or travels(stream, origins, wanted.site)
         return {Place(topic_of(stream), node) for node in (origins if far else (wanted.site,))}

@@ -14,7 +14,7 @@ from fogline.model.nodes import GATEWAY, SITE, Node
 from fogline.model.topics import wrong_job_topic
 
 
-class Places:
+class PlaceResolver:
     """Names and addresses to nodes. What cannot be found is None, and a problem."""
 
     def __init__(self, topology: Topology, foreign: Iterable[Word], problems: Problems) -> None:

@@ -91,6 +91,8 @@ def _told(job: Job, work: Query) -> Iterator[tuple[str, _Output]]:
 
 @lru_cache(maxsize=4096)
 def _outputs(text: str) -> tuple[_Output, ...]:
+    """Parsing a query takes a good part of a millisecond, and the graph of all jobs is made several
+    times a deploy: kept by text, it is parsed once."""
     try:
         insights = parse(text).insights
     except QueryError:

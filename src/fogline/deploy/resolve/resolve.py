@@ -16,7 +16,7 @@ from fogline.deploy.manifest.manifest import (
 from fogline.deploy.manifest.problems import Problems
 from fogline.deploy.manifest.tree import START, Spot, Word, shortened
 from fogline.deploy.resolve.flow import Key, key_of, told_cycle
-from fogline.deploy.resolve.places import Places
+from fogline.deploy.resolve.places import PlaceResolver
 from fogline.deploy.resolve.query_topics import redirected, stream_topics
 from fogline.deploy.resolve.topology import Topology
 from fogline.deploy.resolve.unfed_topics import note_of
@@ -24,7 +24,7 @@ from fogline.deploy.resolve.validate_flow import Together
 from fogline.deploy.resolve.workloads import (
     CodeCheck,
     Computed,
-    Known,
+    Inventory,
     Package,
     StepsCheck,
     Works,
@@ -79,7 +79,7 @@ def resolve(
     `existing` the pipeline of every job that is known; `name` is for a composition without one.
     """
     problems = composition.problems.copy()
-    known = Known(code, check, files or {}, functions, check_steps)
+    known = Inventory(code, check, files or {}, functions, check_steps)
     together = Together(composition)
     named = composition.name or name
     resolver = _Resolver(composition, topology, known, problems, together, named)
@@ -93,7 +93,7 @@ class _Resolver:
         self,
         composition: Composition,
         topology: Topology,
-        known: Known,
+        known: Inventory,
         problems: Problems,
         together: Together,
         name: str,
@@ -104,7 +104,7 @@ class _Resolver:
         self._topology = topology
         self._problems = problems
         self._name = name
-        self._places = Places(topology, composition.brokers, problems)
+        self._places = PlaceResolver(topology, composition.brokers, problems)
         self._works = Works(known, problems)
         self._together = together
         self._spots: dict[str, Spot] = {}

@@ -20,7 +20,7 @@ _OWN_TOPICS = ("metrics/", "insights/", "bad/", "late/")
 """What every site writes by itself."""
 
 
-class Finding(NamedTuple):
+class UnfedTopic(NamedTuple):
     """A topic that nobody writes where it is read. Without `wrong` it is only worth a note."""
 
     topic: str
@@ -36,7 +36,9 @@ def note_of(topic: str, places: Sequence[str]) -> str:
     return f"{topic} at {where} is written by no job: devices must publish it"
 
 
-def unfed(flow: Flow, nodes: Mapping[str, object], inputs: list[Key] | None) -> Iterator[Finding]:
+def unfed(
+    flow: Flow, nodes: Mapping[str, object], inputs: list[Key] | None
+) -> Iterator[UnfedTopic]:
     """What is read at nodes but written by no job there; `inputs` is what devices publish."""
     fed, listed = flow.fed, _Inputs(inputs or [])
     elsewhere, similar = _Elsewhere(flow), _Similar(flow)
@@ -50,15 +52,15 @@ def unfed(flow: Flow, nodes: Mapping[str, object], inputs: list[Key] | None) -> 
         meant = similar.to(key)
         if there:
             wrong = f"{topic} is written at {there}, not at {place}"
-            yield Finding(topic, place, wrong, "write or read it at the other place")
+            yield UnfedTopic(topic, place, wrong, "write or read it at the other place")
         elif meant:
             wrong = f"{topic} at {place} is written by no job, and nobody reads {meant}"
-            yield Finding(topic, place, wrong, f"did you mean {meant}?")
+            yield UnfedTopic(topic, place, wrong, f"did you mean {meant}?")
         elif inputs is not None:
             wrong = f"{topic} at {place} is written by no job and not listed under inputs"
-            yield Finding(topic, place, wrong, "list it under inputs: when devices publish it")
+            yield UnfedTopic(topic, place, wrong, "list it under inputs: when devices publish it")
         else:
-            yield Finding(topic, place)
+            yield UnfedTopic(topic, place)
 
 
 class _Inputs:

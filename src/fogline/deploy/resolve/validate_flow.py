@@ -11,7 +11,7 @@ from functools import cached_property
 
 from fogline.deploy.manifest.manifest import UNKNOWN, Composition, WrittenJob, WrittenPlace
 from fogline.deploy.resolve.flow import Flow, Key, find_cycle
-from fogline.deploy.resolve.unfed_topics import Finding, unfed
+from fogline.deploy.resolve.unfed_topics import UnfedTopic, unfed
 from fogline.deploy.resolve.workloads import Computed
 from fogline.model.jobs import Job, Place, Steps
 from fogline.model.topics import TopicTree, wrong_job_topic
@@ -71,7 +71,7 @@ class Together:
     def cycle(self) -> tuple[str, ...]:
         return find_cycle(self._flow)
 
-    def unfed(self, nodes: Mapping[str, object], inputs: list[Key] | None) -> Iterator[Finding]:
+    def unfed(self, nodes: Mapping[str, object], inputs: list[Key] | None) -> Iterator[UnfedTopic]:
         """What is read but written by nobody, for certain."""
         if self._anything:
             return

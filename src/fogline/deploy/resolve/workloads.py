@@ -51,7 +51,7 @@ def any_steps(
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Inventory:
     """What the works of jobs are looked up in."""
 
     code: Mapping[str, Package]
@@ -71,7 +71,7 @@ class Computed:
 
 
 class Works:
-    def __init__(self, known: Known, problems: Problems) -> None:
+    def __init__(self, known: Inventory, problems: Problems) -> None:
         self._known = known
         self._problems = problems
         self._queries: dict[str, QueryFile | tuple[Problem, ...]] = {}

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from fogline.fabric.api.tokens_file import Callers
 from fogline.fabric.query.local_backend import StoreAnswers
-from fogline.fabric.query.query_types import Answers, Everywhere
+from fogline.fabric.query.query_types import Everywhere, NodeBackend
 from fogline.fabric.query.space_keys import SpaceKeys
 from fogline.fabric.query.spaces import OwnSpaces, SpacesEverywhere
 from fogline.model.question import Question
@@ -19,7 +19,7 @@ from fogline.storage.store import SiteStore
 class Copying(Everywhere, SpacesEverywhere, Protocol):
     """All nodes as one, and the copies that this one holds. For any thread."""
 
-    def copy_of(self, origin: str) -> Answers | None:
+    def copy_of(self, origin: str) -> NodeBackend | None:
         """The copy of another node's values, if there is one here."""
         ...
 
@@ -64,7 +64,7 @@ class Node:
     keys: SpaceKeys
 
     @property
-    def own(self) -> Answers:
+    def own(self) -> NodeBackend:
         return StoreAnswers(self.store, self.site)
 
     @property

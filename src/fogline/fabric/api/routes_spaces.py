@@ -23,7 +23,7 @@ from fogline.fabric.query.paging import no_cursor, seal, unseal, whole
 from fogline.fabric.query.space_keys import key_text
 from fogline.fabric.query.space_pages import HOUR_US, SpaceInfo, shown
 from fogline.fabric.query.spaces import MOST_ROWS, SpaceRange, row_key
-from fogline.storage.catalog.spaces import Row, Space, is_name
+from fogline.storage.catalog.spaces import Space, SpaceRow, is_name
 from fogline.storage.errors import BadQuery, BadValue
 from fogline.storage.values import END_TIME, FIRST_TIME
 
@@ -146,7 +146,7 @@ def _whole(found: Any, name: str, unit: int) -> int | None:
     return min(found * unit, 1 << 60)
 
 
-def _row(item: Any, key: tuple[str, ...], now: int) -> Row:
+def _row(item: Any, key: tuple[str, ...], now: int) -> SpaceRow:
     if not isinstance(item, dict):
         raise BadValue("a row is an object")
     fields = dict(item)
@@ -161,7 +161,7 @@ def _row(item: Any, key: tuple[str, ...], now: int) -> Row:
         "".join([own, *map(str, fields), *(v for v in fields.values() if type(v) is str)]).encode()
     except UnicodeEncodeError as error:
         raise BadValue("a row holds half a character") from error
-    return Row(own, when, fields)
+    return SpaceRow(own, when, fields)
 
 
 def _stretch(ask: Ask) -> tuple[int, int]:

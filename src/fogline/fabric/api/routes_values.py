@@ -45,13 +45,13 @@ from fogline.fabric.query.json_tables import rows_json, values_json
 from fogline.fabric.query.metadata_fields import told as told_metadata
 from fogline.fabric.query.paging import PageStart
 from fogline.fabric.query.query_types import (
-    Aggregate,
-    Answers,
+    AggregateQuery,
     Everywhere,
-    Names,
     NodeAnswer,
+    NodeBackend,
     Place,
     Range,
+    Selected,
 )
 from fogline.model.question import Question
 from fogline.storage.errors import BadQuery
@@ -70,7 +70,7 @@ def get_latest(node: Node, ask: Ask) -> Response:
 
 def post_latest(node: Node, ask: Ask) -> Response:
     body = json_object(ask.body, frozenset({"metrics", "entities", "nodes"}))
-    names = Names(*(name_list(body.get(key)) for key in ("metrics", "entities", "nodes")))
+    names = Selected(*(name_list(body.get(key)) for key in ("metrics", "entities", "nodes")))
     return _latest(node, ask, names)
 
 
@@ -96,7 +96,7 @@ def get_range(node: Node, ask: Ask) -> Response:
 
 
 def get_aggregate(node: Node, ask: Ask) -> Response:
-    wanted = Aggregate(
+    wanted = AggregateQuery(
         ask.values["bucket"],
         _names(ask),
         ask.values["from"],
@@ -168,7 +168,7 @@ def _signatures(node: Node, ask: Ask) -> dict[str, Any]:
     return {"signed": [told_metadata(item) for item in found]} if found else {}
 
 
-def one_node(node: Node, ask: Ask) -> tuple[str, Answers]:
+def one_node(node: Node, ask: Ask) -> tuple[str, NodeBackend]:
     """Whose values are asked for, and who answers: this node's store, or its copy of another."""
     of = ask.values["of"]
     if of is None or of == node.site:
@@ -199,7 +199,7 @@ def name_list(found: Any) -> tuple[str, ...] | None:
     return tuple(found)
 
 
-def _latest(node: Node, ask: Ask, names: Names) -> Response:
+def _latest(node: Node, ask: Ask, names: Selected) -> Response:
     if ask.values["scope"] == ALL:
         _no_copy(ask)
         whole = _everywhere(node, ask).latest(names, ask.values["stale"])
@@ -208,9 +208,9 @@ def _latest(node: Node, ask: Ask, names: Names) -> Response:
     return _values(ask, with_node(answers.latest(names), name), {})
 
 
-def _names(ask: Ask) -> Names:
+def _names(ask: Ask) -> Selected:
     found = [ask.values.get(name) for name in ("metric", "entity", "node")]
-    return Names(*(tuple(names) if names else None for names in found))
+    return Selected(*(tuple(names) if names else None for names in found))
 
 
 def _no_copy(ask: Ask) -> None:
@@ -224,7 +224,9 @@ def _page_start(ask: Ask) -> PageStart:
     return PageStart({}, ask.values["from"], ask.values["to"])
 
 
-def _page(answers: Answers, wanted: Range, after: Place | None) -> tuple[pa.Table, Place | None]:
+def _page(
+    answers: NodeBackend, wanted: Range, after: Place | None
+) -> tuple[pa.Table, Place | None]:
     """A page of one node, and the place of the next one: one row more is asked for to know."""
     more = replace(wanted, limit=min(wanted.limit + 1, MOST_ROWS))
     table = answers.range(more, after)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 import fogline
 from fogline.fabric.errors import NodeAway, NotThere
-from fogline.fabric.federation.routing import Route, to_follow
+from fogline.fabric.federation.routing import ReplicaRoute, to_follow
 from fogline.fabric.federation.scatter_gather import Gather
 from fogline.fabric.federation.sources import CopyChanges, NodeChanges, OwnChanges
 from fogline.fabric.http.secrets import Secrets
@@ -23,18 +23,18 @@ from fogline.fabric.membership.discovery import Births
 from fogline.fabric.membership.exchange import Exchange
 from fogline.fabric.membership.health import Health
 from fogline.fabric.membership.options import FabricOptions
-from fogline.fabric.membership.peers import CopyInfo, Seen, Told, loss_within
+from fogline.fabric.membership.peers import CopyInfo, PeerReport, PeerView, loss_within
 from fogline.fabric.query import merge, tables
 from fogline.fabric.query.local_backend import StoreAnswers
 from fogline.fabric.query.query_types import (
     ANSWERED,
-    Aggregate,
-    Answers,
+    AggregateQuery,
     ChangeSource,
-    Names,
     NodeAnswer,
+    NodeBackend,
     Place,
     Range,
+    Selected,
     Whole,
 )
 from fogline.fabric.query.space_pages import SpacePage
@@ -123,7 +123,7 @@ class Fabric:
         other._keys = keys
         return other
 
-    def latest(self, names: Names, stale: float = 0.0) -> Whole:
+    def latest(self, names: Selected, stale: float = 0.0) -> Whole:
         found = self._gather.all(
             lambda _, answers: answers.seen_by(self._keys).latest(names), names, _since(stale)
         )
@@ -144,7 +144,7 @@ class Fabric:
         nodes = self._with_losses(found.nodes, question.start, question.end)
         return Whole(table, nodes, {**places, **taken} if more else None)
 
-    def aggregate(self, question: Aggregate, stale: float = 0.0) -> Whole:
+    def aggregate(self, question: AggregateQuery, stale: float = 0.0) -> Whole:
         found = self._gather.all(
             lambda _, answers: answers.seen_by(self._keys).aggregate(question),
             question.names,
@@ -197,7 +197,7 @@ class Fabric:
         return SpacesWhole(listed(found.tables), found.nodes)
 
     def space_rows(self, question: SpaceRange, own: SpaceAnswers) -> RowsWhole:
-        def ask(node: str, _: Answers) -> SpacePage | NotThere:
+        def ask(node: str, _: NodeBackend) -> SpacePage | NotThere:
             try:
                 return self._spaces_of(node, own).space_rows(question)
             except NotThere as error:
@@ -232,13 +232,13 @@ class Fabric:
 
     # ── what is around this node ─────────────────────────────────────────────────────────────────
 
-    def seen(self) -> Mapping[str, Seen]:
+    def seen(self) -> Mapping[str, PeerView]:
         return self._health.all()
 
     def own_copies(self) -> Mapping[str, CopyInfo]:
         return self._copies.infos()
 
-    def answers(self, node: str, route: Route) -> Answers:
+    def answers(self, node: str, route: ReplicaRoute) -> NodeBackend:
         if route.at == self.site:
             copy = self._copies.copy_of(node)
             if copy is None:
@@ -261,7 +261,9 @@ class Fabric:
                 found[node] = self._followed(node, route, seen)
         return found
 
-    def _followed(self, node: str, route: Route, seen: Mapping[str, Seen]) -> ChangeSource:
+    def _followed(
+        self, node: str, route: ReplicaRoute, seen: Mapping[str, PeerView]
+    ) -> ChangeSource:
         if route.copy is not None and route.at == self.site:
             return CopyChanges(node, route.copy.id, self._copies.changes, self.site)
         client = self._clients.to(route.at, seen[route.at].address)
@@ -274,7 +276,7 @@ class Fabric:
 
     # ── copies ───────────────────────────────────────────────────────────────────────────────────
 
-    def copy_of(self, origin: str) -> Answers | None:
+    def copy_of(self, origin: str) -> NodeBackend | None:
         """The copy of another node's values, if there is one here."""
         return self._copies.copy_of(origin)
 
@@ -308,7 +310,7 @@ class Fabric:
     def state(self, with_metrics: bool = False) -> dict[str, Any]:
         """What `GET /v1/state` tells."""
         store = self._store.state()
-        told = Told(
+        told = PeerReport(
             id=self._store.id,
             rows=store.rows + store.waiting,
             bytes=store.disk_bytes,
@@ -346,7 +348,7 @@ def _since(stale: float) -> int | None:
     return now_us() - int(stale * SECOND_US) if stale > 0 else None
 
 
-def _node(name: str, seen: Seen) -> dict[str, Any]:
+def _node(name: str, seen: PeerView) -> dict[str, Any]:
     told = seen.told.as_json() | {"copies": _behind(seen.told.copies)} if seen.told.id else {}
     found = {"node": name, "address": seen.address, "state": seen.state, "why": seen.why, **told}
     return found | {"latency_ms": seen.latency_ms}

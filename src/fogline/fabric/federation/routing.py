@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fogline.fabric.membership.peers import CopyInfo, Seen
+from fogline.fabric.membership.peers import CopyInfo, PeerView
 from fogline.storage.names import parse_all
 from fogline.storage.values import END_TIME
 
@@ -16,7 +16,7 @@ _NEARER = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class ReplicaRoute:
     """Values are asked for at a node; `copy` says which of its copies, nothing its own values."""
 
     at: str
@@ -30,12 +30,12 @@ class Route:
 def routes(
     node: str,
     here: str,
-    seen: Mapping[str, Seen],
+    seen: Mapping[str, PeerView],
     own_copies: Mapping[str, CopyInfo],
     metrics: Metrics,
     fresh_since: int | None = None,
     start: int | None = None,
-) -> list[Route]:
+) -> list[ReplicaRoute]:
     """What to try for a node's values, the best first.
 
     That is the node itself, unless it is known to be away, then the copies: those that hold all
@@ -45,7 +45,7 @@ def routes(
     """
     copies = _copies(node, here, seen, own_copies, metrics, start)
     itself = seen[node].can_be_asked
-    first = [Route(node)] if itself else []
+    first = [ReplicaRoute(node)] if itself else []
     if fresh_since is not None:
         fresh = [r for r in copies if not r.partial and _until(r) >= fresh_since]
         first = sorted([*first, *fresh], key=lambda route: _distance(route, here, seen))
@@ -55,11 +55,11 @@ def routes(
 def to_follow(
     node: str,
     here: str,
-    seen: Mapping[str, Seen],
+    seen: Mapping[str, PeerView],
     own_copies: Mapping[str, CopyInfo],
     metrics: Metrics,
     fresh_since: int,
-) -> Route | None:
+) -> ReplicaRoute | None:
     """Where to read a node's values as they come; None when nobody has them all.
 
     That is a copy that keeps up, if it is here or much nearer than the node: values cross the way
@@ -68,7 +68,7 @@ def to_follow(
     """
     held = _copies(node, here, seen, own_copies, metrics, END_TIME)
     copies = [route for route in held if not route.partial]
-    itself, told = Route(node), seen[node].told
+    itself, told = ReplicaRoute(node), seen[node].told
     if not (seen[node].can_be_asked and told.id):
         return copies[0] if copies else None
     far = _distance(itself, here, seen)
@@ -96,11 +96,11 @@ def covers(held: Metrics, asked: Metrics) -> bool:
 def _copies(
     node: str,
     here: str,
-    seen: Mapping[str, Seen],
+    seen: Mapping[str, PeerView],
     own_copies: Mapping[str, CopyInfo],
     metrics: Metrics,
     start: int | None,
-) -> list[Route]:
+) -> list[ReplicaRoute]:
     held = {
         at: other.told.copies[node]
         for at, other in seen.items()
@@ -112,18 +112,18 @@ def _copies(
     return sorted(found, key=lambda r: (r.partial, -_until(r), _distance(r, here, seen), r.at))
 
 
-def _route(at: str, copy: CopyInfo, metrics: Metrics, start: int | None) -> Route:
+def _route(at: str, copy: CopyInfo, metrics: Metrics, start: int | None) -> ReplicaRoute:
     early = copy.since is not None and (start is None or start < copy.since)
     partial = early or not covers(copy.metrics, metrics)
-    return Route(at, copy, partial, copy.since if early else None)
+    return ReplicaRoute(at, copy, partial, copy.since if early else None)
 
 
-def _until(route: Route) -> int:
+def _until(route: ReplicaRoute) -> int:
     until = route.copy.until if route.copy else None
     return -1 if until is None else until
 
 
-def _distance(route: Route, here: str, seen: Mapping[str, Seen]) -> float:
+def _distance(route: ReplicaRoute, here: str, seen: Mapping[str, PeerView]) -> float:
     """Milliseconds; an unknown way is longer than every known one, a copy is no nearer than its
     origin where both are as near."""
     if route.at == here:

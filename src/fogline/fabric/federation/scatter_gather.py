@@ -13,35 +13,35 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from fogline.fabric.errors import NodeAway, NodeRefused
-from fogline.fabric.federation.routing import Route, routes
-from fogline.fabric.membership.peers import CopyInfo, Seen
+from fogline.fabric.federation.routing import ReplicaRoute, routes
+from fogline.fabric.membership.peers import CopyInfo, PeerView
 from fogline.fabric.query.query_types import (
     ANSWERED,
     AWAY,
     COPY,
     LIMITED,
     REFUSED,
-    Answers,
-    Names,
     NodeAnswer,
+    NodeBackend,
+    Selected,
 )
 from fogline.storage.errors import BadQuery, QueryLimit, StoreError
 from fogline.storage.names import Patterns, parse_all
 
 Found = TypeVar("Found")
 """What one node answers with."""
-Ask = Callable[[str, Answers], Found]
+Ask = Callable[[str, NodeBackend], Found]
 """Asks for the values of a node at whoever answers for it."""
 
 
 class Around(Protocol):
     """What is around this node. For any thread."""
 
-    def seen(self) -> Mapping[str, Seen]: ...
+    def seen(self) -> Mapping[str, PeerView]: ...
 
     def own_copies(self) -> Mapping[str, CopyInfo]: ...
 
-    def answers(self, node: str, route: Route) -> Answers:
+    def answers(self, node: str, route: ReplicaRoute) -> NodeBackend:
         """Raises `NodeAway` when there is nobody to ask."""
         ...
 
@@ -61,7 +61,7 @@ class Gathered(Generic[Found]):
 class Gather:
     """For any thread; `close` when nobody asks any more."""
 
-    def __init__(self, here: str, own: Answers, around: Around, threads: int) -> None:
+    def __init__(self, here: str, own: NodeBackend, around: Around, threads: int) -> None:
         self._here = here
         self._own = own
         self._around = around
@@ -73,14 +73,14 @@ class Gather:
     def all(
         self,
         ask: Ask[Found],
-        names: Names | None = None,
+        names: Selected | None = None,
         fresh_since: int | None = None,
         start: int | None = None,
         copies: bool = True,
     ) -> Gathered[Found]:
         """Raises what the own store raises, and `BadQuery` of any node. Without `copies` each node
         answers for itself or not at all."""
-        names = names or Names()
+        names = names or Selected()
         wanted = parse_all(names.nodes)
         seen, held = self._around.seen(), self._around.own_copies()
         others: dict[str, Future[tuple[NodeAnswer, Found | None]]] = {}
@@ -102,7 +102,7 @@ class Gather:
         return Gathered(tables, tuple(found[node][0] for node in sorted(found)))
 
     def _one(
-        self, node: str, ask: Ask[Found], ways: list[Route]
+        self, node: str, ask: Ask[Found], ways: list[ReplicaRoute]
     ) -> tuple[NodeAnswer, Found | None]:
         """The values of another node, from the first way that leads to an answer."""
         limit = ""
@@ -121,7 +121,7 @@ class Gather:
                 return self._answered(node, route), table
         return NodeAnswer(node, LIMITED, why=limit) if limit else self._missing(node), None
 
-    def _answered(self, node: str, route: Route) -> NodeAnswer:
+    def _answered(self, node: str, route: ReplicaRoute) -> NodeAnswer:
         if route.copy is None:
             now = self._around.seen().get(node)
             back = now is not None and now.told.restoring

@@ -8,7 +8,7 @@ from fogline.broker import Message
 from fogline.common.errors import DataError
 from fogline.control import topics
 from fogline.control.announcements import Birth
-from fogline.control.connection import Connection, ControlOptions, Hooks
+from fogline.control.connection import ControlConnection, ControlOptions, Hooks
 from fogline.fabric.membership.directory import Directory
 from fogline.fabric.membership.options import FabricOptions
 
@@ -26,7 +26,7 @@ class Births:
         name = f"fabric{secrets.token_hex(8)}"
         broker = ControlOptions(tls=options.tls).for_broker(name)
         hooks = Hooks(received=self.heard)
-        self._connection = Connection(options.control, broker, [topics.BIRTHS], hooks)
+        self._connection = ControlConnection(options.control, broker, [topics.BIRTHS], hooks)
 
     @property
     def problem(self) -> str:

@@ -13,7 +13,7 @@ from fogline.fabric.errors import NodeAway
 from fogline.fabric.membership.clients import Clients
 from fogline.fabric.membership.health import Health, HealthValues
 from fogline.fabric.membership.options import FabricOptions
-from fogline.fabric.membership.peers import Seen, Told, read_state
+from fogline.fabric.membership.peers import PeerReport, PeerView, read_state
 from fogline.storage.errors import BadValue, StoreError
 from fogline.storage.store import SiteStore, now_us
 from fogline.storage.values import from_values
@@ -31,7 +31,7 @@ class Exchange:
         clients: Clients,
         health: Health,
         options: FabricOptions,
-        done: Callable[[Mapping[str, Seen]], None],
+        done: Callable[[Mapping[str, PeerView]], None],
     ) -> None:
         self._store = store
         self._clients = clients
@@ -92,7 +92,7 @@ class Exchange:
                 _say.exception("a round of looking at other nodes failed")
             self._stop.wait(max(self._seconds - (time.monotonic() - begun), 0.05))
 
-    def _look(self, name: str, known: Seen) -> None:
+    def _look(self, name: str, known: PeerView) -> None:
         if self._stop.is_set():
             return
         begun = time.monotonic()
@@ -104,7 +104,7 @@ class Exchange:
         except StoreError as error:
             self._health.failed(name, known.address, error)
 
-    def _state(self, name: str, address: str) -> Told:
+    def _state(self, name: str, address: str) -> PeerReport:
         client = self._clients.to(name, address)
         data = client.state()
         if data.get("node") != name:
@@ -114,7 +114,7 @@ class Exchange:
         except BadValue as error:
             raise NodeAway(f"{address} cannot be understood: {error.message}") from error
 
-    def _fetch_metadata(self, name: str, address: str, told: Told) -> None:
+    def _fetch_metadata(self, name: str, address: str, told: PeerReport) -> None:
         store, since = self._since.get(name, (told.id, 0))
         if store != told.id or told.metadata < since:
             since = 0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fogline.fabric.errors import NodeRefused
-from fogline.fabric.membership.peers import Seen, Told
+from fogline.fabric.membership.peers import PeerReport, PeerView
 from fogline.fabric.query.query_types import ANSWERED, AWAY, REFUSED
 from fogline.storage.errors import StoreError
 from fogline.storage.values import Value
@@ -23,19 +23,19 @@ class Health:
     def __init__(self, nodes: Callable[[], Mapping[str, str]]) -> None:
         self._nodes = nodes
         self._guard = threading.Lock()
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, PeerView] = {}
 
-    def all(self) -> dict[str, Seen]:
+    def all(self) -> dict[str, PeerView]:
         """Every other node. One whose address has changed was not looked at yet."""
         nodes = self._nodes()
         with self._guard:
             self._seen = {name: self._at(name, address) for name, address in nodes.items()}
             return dict(self._seen)
 
-    def get(self, node: str) -> Seen | None:
+    def get(self, node: str) -> PeerView | None:
         return self.all().get(node)
 
-    def answered(self, node: str, address: str, told: Told, latency_ms: float) -> None:
+    def answered(self, node: str, address: str, told: PeerReport, latency_ms: float) -> None:
         with self._guard:
             self._seen[node] = self._at(node, address).answered(told, latency_ms)
 
@@ -45,12 +45,12 @@ class Health:
         with self._guard:
             self._seen[node] = self._at(node, address).failed(error.message, state)
 
-    def _at(self, node: str, address: str) -> Seen:
+    def _at(self, node: str, address: str) -> PeerView:
         known = self._seen.get(node)
         if known is None:
-            return Seen(address)
+            return PeerView(address)
         # What it told of its copies still holds when only its address is another.
-        return known if known.address == address else Seen(address, told=known.told)
+        return known if known.address == address else PeerView(address, told=known.told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class HealthValues:
     def __init__(self) -> None:
         self._noted: dict[str, _Noted] = {}
 
-    def of(self, seen: Mapping[str, Seen], now: int) -> list[Value]:
+    def of(self, seen: Mapping[str, PeerView], now: int) -> list[Value]:
         """Values of this moment. A node that was never looked at has none."""
         values = []
         for node, one in seen.items():
@@ -75,7 +75,7 @@ class HealthValues:
         self._noted = {node: noted for node, noted in self._noted.items() if node in seen}
         return values
 
-    def _of(self, node: str, seen: Seen, now: int) -> list[Value]:
+    def _of(self, node: str, seen: PeerView, now: int) -> list[Value]:
         if seen.state not in (ANSWERED, AWAY, REFUSED):
             return []
         reachable = seen.state == ANSWERED

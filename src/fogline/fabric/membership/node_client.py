@@ -20,7 +20,7 @@ from fogline.fabric.query import tables
 from fogline.fabric.query.merge import in_order, without_doubles
 from fogline.fabric.query.metadata_fields import from_told
 from fogline.fabric.query.paging import PageStart, seal
-from fogline.fabric.query.query_types import Aggregate, Names, Place, Range
+from fogline.fabric.query.query_types import AggregateQuery, Place, Range, Selected
 from fogline.fabric.query.space_pages import SpaceInfo, SpacePage, behind, checked
 from fogline.fabric.query.spaces import SpaceRange
 from fogline.model.keys import Keys
@@ -76,7 +76,7 @@ class NodeClient:
     def close(self) -> None:
         self._store.close()
 
-    def latest(self, names: Names) -> pa.Table:
+    def latest(self, names: Selected) -> pa.Table:
         if len(_split(names)) == 1:
             table, _ = self._arrow("GET", "/v1/latest", _names(names))
         else:
@@ -92,7 +92,7 @@ class NodeClient:
         whole = without_doubles(pa.concat_tables(parts), ["seq"])
         return in_order(whole, ["time", "seq"], question.descending).slice(0, question.limit)
 
-    def aggregate(self, question: Aggregate) -> pa.Table:
+    def aggregate(self, question: AggregateQuery) -> pa.Table:
         schema = tables.aggregate_schema(question.functions)
         parts = []
         for names in _split(question.names):
@@ -201,7 +201,7 @@ class NodeClient:
         except BadValue as error:
             raise NodeAway(f"{self.address} tells wrong metadata: {error.message}") from error
 
-    def _range(self, question: Range, names: Names, after: Place | None) -> pa.Table:
+    def _range(self, question: Range, names: Selected, after: Place | None) -> pa.Table:
         order = "desc" if question.descending else "asc"
         asked: Asked = [("order", order), *_stretch(question), *_names(names)]
         asked += _share(question.share)
@@ -252,7 +252,7 @@ class NodeClient:
             raise NodeAway(error.message, error.hint) from error
 
 
-def _stretch(question: Range | Aggregate) -> Asked:
+def _stretch(question: Range | AggregateQuery) -> Asked:
     bounds = (("from", question.start), ("to", question.end))
     return [(key, bound) for key, bound in bounds if bound is not None]
 
@@ -261,15 +261,15 @@ def _share(share: float) -> Asked:
     return [("share", repr(share))] if share < 1 else []
 
 
-def _names(names: Names) -> Asked:
+def _names(names: Selected) -> Asked:
     pairs = (("metric", names.metrics), ("entity", names.entities))
     return [(key, name) for key, found in pairs for name in found or ()]
 
 
-def _split(names: Names) -> list[Names]:
+def _split(names: Selected) -> list[Selected]:
     """The same names in questions that fit into an address."""
     pairs = product(portions(names.metrics), portions(names.entities))
-    return [Names(metrics, entities) for metrics, entities in pairs]
+    return [Selected(metrics, entities) for metrics, entities in pairs]
 
 
 def portions(names: tuple[str, ...] | None) -> list[tuple[str, ...] | None]:

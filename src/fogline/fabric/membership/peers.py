@@ -68,7 +68,7 @@ class CopyInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PeerReport:
     """What a node tells of itself at `GET /v1/state`."""
 
     id: str = ""
@@ -105,23 +105,23 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PeerView:
     """Another node as this one sees it."""
 
     address: str = ""
     state: str = UNKNOWN
     why: str = ""
     latency_ms: float | None = None
-    told: Told = Told()
+    told: PeerReport = PeerReport()
 
     @property
     def can_be_asked(self) -> bool:
         return self.state in (ANSWERED, UNKNOWN)
 
-    def answered(self, told: Told, latency_ms: float) -> Seen:
+    def answered(self, told: PeerReport, latency_ms: float) -> PeerView:
         return replace(self, state=ANSWERED, why="", told=told, latency_ms=latency_ms)
 
-    def failed(self, why: str, state: str = AWAY) -> Seen:
+    def failed(self, why: str, state: str = AWAY) -> PeerView:
         return replace(self, state=state, why=why)
 
 
@@ -139,11 +139,11 @@ def loss_within(lost: Iterable[Loss], start: int | None, end: int | None) -> str
     return f"{amount(rows, first, last)} are lost, their file is damaged"
 
 
-def read_state(data: Mapping[str, Any]) -> Told:
+def read_state(data: Mapping[str, Any]) -> PeerReport:
     """What another node told. Raises `BadValue` when it cannot be understood."""
     if not is_id(data.get("id")):
         raise BadValue("its state has no store id")
-    return Told(
+    return PeerReport(
         id=str(data["id"]),
         rows=_number(data, "rows"),
         bytes=_number(data, "bytes"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from fogline.fabric.query.query_types import Aggregate, Names, Place, Range
+from fogline.fabric.query.query_types import AggregateQuery, Place, Range, Selected
 from fogline.model.keys import Keys
 from fogline.storage.store import SiteStore
 
@@ -23,7 +23,7 @@ class StoreAnswers:
     def seen_by(self, keys: Keys) -> StoreAnswers:
         return StoreAnswers(self._store, self._node, keys)
 
-    def latest(self, names: Names) -> pa.Table:
+    def latest(self, names: Selected) -> pa.Table:
         return self._store.latest(names.metrics, names.entities, self._hidden)
 
     def range(self, question: Range, after: Place | None = None) -> pa.Table:
@@ -36,7 +36,7 @@ class StoreAnswers:
             without=self._hidden,
         )
 
-    def aggregate(self, question: Aggregate) -> pa.Table:
+    def aggregate(self, question: AggregateQuery) -> pa.Table:
         found = self._store.aggregate(
             *(question.bucket, question.names.metrics, question.names.entities),
             *(question.start, question.end),

@@ -24,7 +24,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class Selected:
     """Metrics and entities, exact or as prefixes (`cpu_%`); None means all.
 
     `nodes` says whose values are wanted where all nodes are asked; one node answers for itself.
@@ -42,7 +42,7 @@ class Range:
     Of a `share` less than 1 others are left out, by their content: always the same ones.
     """
 
-    names: Names = Names()
+    names: Selected = Selected()
     start: int | None = None
     end: int | None = None
     limit: int = DEFAULT_ROWS
@@ -51,35 +51,35 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateQuery:
     """Numbers by metric, entity and bucket of time."""
 
     bucket: int
-    names: Names = Names()
+    names: Selected = Selected()
     start: int | None = None
     end: int | None = None
     functions: tuple[str, ...] = tuple(AGGREGATES)
     descending: bool = False
 
 
-class Answers(Protocol):
+class NodeBackend(Protocol):
     """Values that arose at one node: its own store, a copy of it, or the node by REST.
 
     Every method may be called from any thread, and raises `StoreError` for a wrong question or a
     limit, `NodeAway` when there is no answer.
     """
 
-    def seen_by(self, keys: Keys) -> Answers:
+    def seen_by(self, keys: Keys) -> NodeBackend:
         """The same for who holds these keys: what is signed with others is not there."""
         ...
 
-    def latest(self, names: Names) -> pa.Table: ...
+    def latest(self, names: Selected) -> pa.Table: ...
 
     def range(self, question: Range, after: Place | None = None) -> pa.Table:
         """At most `limit` values behind the place; fewer mean that there are no more now."""
         ...
 
-    def aggregate(self, question: Aggregate) -> pa.Table:
+    def aggregate(self, question: AggregateQuery) -> pa.Table:
         """Columns `metric`, `entity`, `bucket` (its start) and one for each function."""
         ...
 
@@ -148,11 +148,11 @@ class Everywhere(Protocol):
         """The same for who holds these keys."""
         ...
 
-    def latest(self, names: Names, stale: float = 0.0) -> Whole: ...
+    def latest(self, names: Selected, stale: float = 0.0) -> Whole: ...
 
     def range(self, question: Range, places: Mapping[str, Place], stale: float = 0.0) -> Whole: ...
 
-    def aggregate(self, question: Aggregate, stale: float = 0.0) -> Whole: ...
+    def aggregate(self, question: AggregateQuery, stale: float = 0.0) -> Whole: ...
 
     def metrics(self, prefix: str) -> Whole:
         """Columns `node`, `metric`, `entity`."""

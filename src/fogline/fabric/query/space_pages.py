@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from fogline.common.errors import ConflictError
 from fogline.fabric.query import tables
-from fogline.storage.catalog.spaces import Row, Space
+from fogline.storage.catalog.spaces import Space, SpaceRow
 from fogline.storage.errors import BadValue
 from fogline.storage.values import TIME, micros
 
@@ -88,7 +88,7 @@ def schema(columns: Mapping[str, str]) -> pa.Schema:
     return pa.schema([(KEY, pa.string()), ("time", TIME), *own, (ARRIVED, TIME)])
 
 
-def to_table(columns: Mapping[str, str], rows: Sequence[Row]) -> pa.Table:
+def to_table(columns: Mapping[str, str], rows: Sequence[SpaceRow]) -> pa.Table:
     wanted = schema(columns)
     found: list[Any] = [
         [row.key for row in rows],

@@ -18,8 +18,8 @@ from fogline.fabric.errors import NodeAway, NodeRefused
 from fogline.fabric.membership.clients import Clients
 from fogline.fabric.membership.health import Health
 from fogline.fabric.membership.options import FabricOptions
-from fogline.fabric.membership.peers import CopyInfo, Seen, Told
-from fogline.fabric.replicas.copy import Copy, Group
+from fogline.fabric.membership.peers import CopyInfo, PeerReport, PeerView
+from fogline.fabric.replicas.copy import Group, StoreCopy
 from fogline.fabric.replicas.copy_answers import CopyAnswers
 from fogline.fabric.replicas.copy_folders import CopyFolders
 from fogline.fabric.replicas.desired_replicas import WantedCopies
@@ -52,8 +52,8 @@ class Copies:
         self._health = health
         self._options = options
         self._wanted = WantedCopies(folder)
-        self._held: dict[str, Copy] = {}
-        self._next: dict[str, Copy] = {}
+        self._held: dict[str, StoreCopy] = {}
+        self._next: dict[str, StoreCopy] = {}
         self._problems: dict[str, str] = {}
         self._guard = threading.Lock()
         self._stop = threading.Event()
@@ -123,7 +123,7 @@ class Copies:
     def copy_of(self, origin: str) -> CopyAnswers | None:
         return None if self.current(origin) is None else CopyAnswers(origin, self.current)
 
-    def current(self, origin: str) -> Copy | None:
+    def current(self, origin: str) -> StoreCopy | None:
         with self._guard:
             return self._held.get(origin) if origin in self._wanted.all() else None
 
@@ -193,7 +193,7 @@ class Copies:
             return False
         return more
 
-    def _follow(self, origin: str, metrics: Group, seen: Seen) -> bool:
+    def _follow(self, origin: str, metrics: Group, seen: PeerView) -> bool:
         client = self._clients.to(origin, seen.address)
         self._give_up_damaged(origin)
         copy = self.current(origin)
@@ -216,19 +216,19 @@ class Copies:
         copy.close()
         self._folders.set_aside(origin, copy.store.lost[0].reason)
 
-    def _was_taken_back(self, copy: Copy, told: Told) -> bool:
+    def _was_taken_back(self, copy: StoreCopy, told: PeerReport) -> bool:
         block = told.restored.get(copy.id)
         taken = block is not None and self._here in block.sources
         return not told.restoring and (taken or copy.info().rows == 0)
 
-    def _begin(self, origin: str, metrics: Group, told: Told) -> bool:
+    def _begin(self, origin: str, metrics: Group, told: PeerReport) -> bool:
         made = self._folders.open(origin)
         made.begin(told.id, metrics)
         with self._guard:
             self._held[origin] = made
         return True
 
-    def _follow_anew(self, origin: str, metrics: Group, seen: Seen) -> bool:
+    def _follow_anew(self, origin: str, metrics: Group, seen: PeerView) -> bool:
         coming = self._next.get(origin)
         if coming is None or coming.id != seen.told.id or not coming.extend(metrics):
             self._end_next(origin)

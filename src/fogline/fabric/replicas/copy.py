@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from fogline.fabric.errors import NodeAway
 from fogline.fabric.membership.node_client import portions
-from fogline.fabric.membership.peers import Block, CopyInfo, Told
+from fogline.fabric.membership.peers import Block, CopyInfo, PeerReport
 from fogline.storage.catalog.metadata import MetadataStore
 from fogline.storage.limits import StoreLimits
 from fogline.storage.query.changes import WAIT_US, Changes
@@ -38,7 +38,7 @@ class Origin(Protocol):
     def changes(self, after: int, metrics: Group, limit: int) -> tuple[Changes, str]: ...
 
 
-class Copy:
+class StoreCopy:
     """Followed by one thread, read by any. `close` waits for those who read."""
 
     def __init__(self, folder: Path, limits: StoreLimits, metadata: MetadataStore) -> None:
@@ -86,7 +86,7 @@ class Copy:
                 self._note(_follow(self._restores, group), 0)
         return True
 
-    def step(self, origin: Origin, told: Told, rows: int) -> bool:
+    def step(self, origin: Origin, told: PeerReport, rows: int) -> bool:
         """Takes a page of every group; whether there is more at once. Raises `NodeAway`."""
         self._renew(told)
         if told.first > self.store.position(_FIRST):
@@ -173,7 +173,7 @@ class Copy:
     def _restores(self) -> int:
         return max(map(_restores, self.store.positions(_FOLLOW)), default=0)
 
-    def _renew(self, told: Told) -> None:
+    def _renew(self, told: PeerReport) -> None:
         """Old values that came back to the origin have low numbers: it is read from the start.
 
         What is here already is not taken again.

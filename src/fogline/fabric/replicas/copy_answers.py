@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from fogline.fabric.errors import NodeAway
 from fogline.fabric.query.local_backend import StoreAnswers
-from fogline.fabric.query.query_types import Aggregate, Names, Place, Range
-from fogline.fabric.replicas.copy import Copy
+from fogline.fabric.query.query_types import AggregateQuery, Place, Range, Selected
+from fogline.fabric.replicas.copy import StoreCopy
 from fogline.model.keys import Keys
 
 
@@ -18,7 +18,7 @@ class CopyAnswers:
     """For any thread. Raises `NodeAway` once the copy is gone."""
 
     def __init__(
-        self, origin: str, current: Callable[[str], Copy | None], keys: Keys = None
+        self, origin: str, current: Callable[[str], StoreCopy | None], keys: Keys = None
     ) -> None:
         self._origin = origin
         self._current = current
@@ -27,7 +27,7 @@ class CopyAnswers:
     def seen_by(self, keys: Keys) -> CopyAnswers:
         return CopyAnswers(self._origin, self._current, keys)
 
-    def latest(self, names: Names) -> pa.Table:
+    def latest(self, names: Selected) -> pa.Table:
         with self._open() as answers:
             return answers.latest(names)
 
@@ -35,7 +35,7 @@ class CopyAnswers:
         with self._open() as answers:
             return answers.range(question, after)
 
-    def aggregate(self, question: Aggregate) -> pa.Table:
+    def aggregate(self, question: AggregateQuery) -> pa.Table:
         with self._open() as answers:
             return answers.aggregate(question)
 

@@ -10,7 +10,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from fogline.fabric.replicas.copy import Copy
+from fogline.fabric.replicas.copy import StoreCopy
 from fogline.log.files.names import folder_name
 from fogline.storage.catalog.metadata import MetadataStore
 from fogline.storage.errors import StoreDamaged
@@ -32,15 +32,15 @@ class CopyFolders:
         self._limits = replace(limits, age_us=limits.age_us + 2 * limits.merge_span_us)
         self._metadata = metadata
 
-    def open(self, origin: str) -> Copy:
+    def open(self, origin: str) -> StoreCopy:
         """The copy, an empty one where there is none."""
         return self._open(self._path(origin))
 
-    def open_next(self, origin: str) -> Copy:
+    def open_next(self, origin: str) -> StoreCopy:
         """The one that is to replace it."""
         return self._open(self._path(origin, _NEXT))
 
-    def reopen(self, origin: str) -> Copy | None:
+    def reopen(self, origin: str) -> StoreCopy | None:
         """What is there after a start. A switch that a crash interrupted is brought to its end, a
         damaged copy is set aside."""
         place, coming, old = (self._path(origin, end) for end in ("", _NEXT, _OLD))
@@ -62,7 +62,7 @@ class CopyFolders:
         _remove(self._path(origin, _DAMAGED))
         self._path(origin).rename(self._path(origin, _DAMAGED))
 
-    def switch(self, origin: str) -> Copy:
+    def switch(self, origin: str) -> StoreCopy:
         """The new copy in the place of the old one; both must be closed."""
         place, old = self._path(origin), self._path(origin, _OLD)
         _remove(old)
@@ -77,8 +77,8 @@ class CopyFolders:
     def remove_next(self, origin: str) -> None:
         _remove(self._path(origin, _NEXT))
 
-    def _open(self, folder: Path) -> Copy:
-        return Copy(folder, self._limits, self._metadata)
+    def _open(self, folder: Path) -> StoreCopy:
+        return StoreCopy(folder, self._limits, self._metadata)
 
     def _path(self, origin: str, end: str = "") -> Path:
         # No folder name of an origin holds a dot.

@@ -22,7 +22,7 @@ from fogline.fabric.errors import NodeAway
 from fogline.fabric.membership.clients import Clients
 from fogline.fabric.membership.node_client import NodeClient
 from fogline.fabric.membership.options import FabricOptions
-from fogline.fabric.membership.peers import Block, CopyInfo, Seen
+from fogline.fabric.membership.peers import Block, CopyInfo, PeerView
 from fogline.fabric.query.query_types import ANSWERED
 from fogline.storage.errors import BadValue, StoreError
 from fogline.storage.store import SiteStore
@@ -36,7 +36,7 @@ _say = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RestoreJob:
     """A copy of an old store of this node, and who holds it where."""
 
     holder: str
@@ -47,8 +47,8 @@ class Job:
 
 
 def to_take(
-    seen: Mapping[str, Seen], here: str, store: str, taken: Collection[tuple[str, str]]
-) -> list[Job]:
+    seen: Mapping[str, PeerView], here: str, store: str, taken: Collection[tuple[str, str]]
+) -> list[RestoreJob]:
     """The copies of old stores that were not taken yet, of nodes that answer."""
     found = []
     for holder, other in sorted(seen.items()):
@@ -56,13 +56,17 @@ def to_take(
         if other.state != ANSWERED or copy is None or copy.id == store:
             continue
         if (copy.id, holder) not in taken:
-            found.append(Job(holder, other.address, copy))
+            found.append(RestoreJob(holder, other.address, copy))
     return found
 
 
 def to_repair(
-    seen: Mapping[str, Seen], here: str, store: str, tried: Collection[tuple[str, str]], lost: str
-) -> list[Job]:
+    seen: Mapping[str, PeerView],
+    here: str,
+    store: str,
+    tried: Collection[tuple[str, str]],
+    lost: str,
+) -> list[RestoreJob]:
     """The copies of this store, which may hold what was in a damaged file."""
     found = []
     for holder, other in sorted(seen.items()):
@@ -70,7 +74,7 @@ def to_repair(
         if other.state != ANSWERED or copy is None or copy.id != store:
             continue
         if (holder, lost) not in tried:
-            found.append(Job(holder, other.address, copy, lost))
+            found.append(RestoreJob(holder, other.address, copy, lost))
     return found
 
 
@@ -86,7 +90,7 @@ class Restore:
         self._options = options
         self._settled = bool(store.position(_SETTLED))
         self._begun = time.monotonic()
-        self._jobs: list[Job] = []
+        self._jobs: list[RestoreJob] = []
         self._tried: set[tuple[str, str]] = set()
         """Who was asked for the values of which damaged file."""
         self._news = threading.Condition()
@@ -119,7 +123,7 @@ class Restore:
         if self._thread.is_alive():
             self._thread.join()
 
-    def look(self, seen: Mapping[str, Seen]) -> None:
+    def look(self, seen: Mapping[str, PeerView]) -> None:
         """After a round of looking at all nodes."""
         jobs = to_take(seen, self._here, self._store.id, self._taken())
         waits = bool(jobs)
@@ -133,7 +137,7 @@ class Restore:
             self._note(_SETTLED, 1)
             self._settled = True
 
-    def take(self, job: Job) -> None:
+    def take(self, job: RestoreJob) -> None:
         """All values of a copy that are not here yet. Raises `StoreError`; may be repeated."""
         client = self._clients.to(job.holder, job.address).copy_of(self._here)
         log = f"{_TAKING}{job.copy.id}/{job.holder}"
@@ -154,7 +158,7 @@ class Restore:
             self._store.forget(log)
             self._store.flush()
 
-    def repair(self, job: Job) -> None:
+    def repair(self, job: RestoreJob) -> None:
         """The values of a damaged file that the copy has. Raises `StoreError`; may be repeated."""
         client = self._clients.to(job.holder, job.address).copy_of(self._here)
         for lost in self._store.lost:

@@ -20,7 +20,7 @@ from fogline.model.topics import matches
 from fogline.storage.errors import StoreFull
 from fogline.storage.ingest.decode import Source
 from fogline.storage.ingest.log_to_store import READER, Feeder
-from fogline.storage.ingest.mapping import Insights, Readings, Results
+from fogline.storage.ingest.mapping import CodeResults, Insights, Readings
 from fogline.storage.store import SiteStore
 
 RUNNING, FULL, FAILED, NOT_KEPT, ENDING = "running", "full", "failed", "not kept", "ending"
@@ -31,7 +31,7 @@ _FULL_SECONDS = 1.0
 _KINDS: Mapping[str, Callable[..., Source]] = {
     READINGS: Readings,
     INSIGHTS: Insights,
-    RESULTS: Results,
+    RESULTS: CodeResults,
 }
 _NOT_OF_SOURCE = ("log", "kind", "leave_out")
 _say = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from fogline.model.streams import MQTT
 from fogline.plan.analysis.analysed import Analysed, lift_lower
 from fogline.plan.analysis.catalog import Catalog, FunctionLoader, build_catalog
 from fogline.plan.analysis.mqtt_checks import check_target
-from fogline.plan.analysis.problems import Problems, Refused, did_you_mean
+from fogline.plan.analysis.problems import QueryProblems, Refused, did_you_mean
 from fogline.plan.analysis.reach import MAX_CHAIN, MAX_LEVELS, MAX_TERMS, Reach
 from fogline.plan.analysis.scope import Scope
 from fogline.plan.expressions import Aggregate, Expr, Guarded, Sampled, both, transform
@@ -48,7 +48,7 @@ def analyse(
     retention_ms: int = DEFAULT_RETENTION_MS,
 ) -> tuple[Catalog, tuple[Analysed, ...]]:
     """Checks a whole file; insights come back with those they read before them."""
-    problems = Problems(text)
+    problems = QueryProblems(text)
     catalog = build_catalog(query, problems, loader)
     analysis = Analysis(catalog, problems, retention_ms)
     for name, insight in catalog.insights.items():
@@ -65,7 +65,7 @@ def analyse(
 class Analysis:
     """The state of one analysis: what is done, what is under way (to find cycles)."""
 
-    def __init__(self, catalog: Catalog, problems: Problems, retention_ms: int) -> None:
+    def __init__(self, catalog: Catalog, problems: QueryProblems, retention_ms: int) -> None:
         self.catalog = catalog
         self.problems = problems
         self.retention_ms = retention_ms

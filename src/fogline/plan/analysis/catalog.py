@@ -24,7 +24,7 @@ from fogline.model.streams import (
     StreamSource,
 )
 from fogline.plan.analysis.mqtt_checks import check_source
-from fogline.plan.analysis.problems import Problems, did_you_mean
+from fogline.plan.analysis.problems import QueryProblems, did_you_mean
 
 _COMMON = frozenset(
     ("format", "time", "entity", "schema", "lateness", "ahead", "idle", "metric", "value", "header")
@@ -63,7 +63,7 @@ class Catalog:
         return [*self.streams, *self.insights]
 
 
-def build_catalog(query: ast.QueryFile, problems: Problems, loader: FunctionLoader) -> Catalog:
+def build_catalog(query: ast.QueryFile, problems: QueryProblems, loader: FunctionLoader) -> Catalog:
     streams: dict[str, StreamSource] = {}
     insights: dict[str, ast.Insight] = {}
     functions: dict[str, ast.Function] = {}
@@ -81,13 +81,15 @@ def build_catalog(query: ast.QueryFile, problems: Problems, loader: FunctionLoad
     return Catalog(streams, insights, functions, frozenset(_used(query)))
 
 
-def _check_function(function: ast.Function, problems: Problems, loader: FunctionLoader) -> None:
+def _check_function(
+    function: ast.Function, problems: QueryProblems, loader: FunctionLoader
+) -> None:
     wrong = loader(function.target, len(function.arguments))
     if wrong:
         problems.add("FUNCTION", f"function {function.name}: {wrong}", function)
 
 
-def _stream(stream: ast.Stream, problems: Problems) -> StreamSource:
+def _stream(stream: ast.Stream, problems: QueryProblems) -> StreamSource:
     provider = stream.provider
     values = {p.key: p.value for p in provider.parameters}
     _check_provider(provider, problems)
@@ -117,7 +119,7 @@ def _stream(stream: ast.Stream, problems: Problems) -> StreamSource:
     )
 
 
-def _check_provider(provider: ast.Provider, problems: Problems) -> None:
+def _check_provider(provider: ast.Provider, problems: QueryProblems) -> None:
     if provider.name in _LATER:
         problems.add("PROVIDER", f"provider {provider.name} is not there yet", provider)
         return
@@ -150,7 +152,7 @@ def _parameter(provider: ast.Provider, key: str) -> ast.Parameter | None:
     return next((p for p in provider.parameters if p.key == key), None)
 
 
-def _schema(provider: ast.Provider, problems: Problems) -> tuple[tuple[str, str], ...]:
+def _schema(provider: ast.Provider, problems: QueryProblems) -> tuple[tuple[str, str], ...]:
     parameter = _parameter(provider, "schema")
     if parameter is None:
         return ()
@@ -182,7 +184,7 @@ def duration_ms(text: str) -> int | None:
     return millis if millis <= MAX_WINDOW_MILLIS else None
 
 
-def _duration(provider: ast.Provider, key: str, absent: int, problems: Problems) -> int:
+def _duration(provider: ast.Provider, key: str, absent: int, problems: QueryProblems) -> int:
     parameter = _parameter(provider, key)
     if parameter is None:
         return absent
@@ -194,7 +196,7 @@ def _duration(provider: ast.Provider, key: str, absent: int, problems: Problems)
     return millis
 
 
-def _idle(provider: ast.Provider, problems: Problems) -> int | None:
+def _idle(provider: ast.Provider, problems: QueryProblems) -> int | None:
     """Results and relayed messages may be held up on their way for long: they are waited for."""
     parameter = _parameter(provider, "idle")
     if parameter is None:

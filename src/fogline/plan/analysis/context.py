@@ -7,7 +7,7 @@ from typing import NoReturn, Protocol
 from fogline.language import ast
 from fogline.plan.analysis.analysed import Analysed
 from fogline.plan.analysis.catalog import Catalog
-from fogline.plan.analysis.problems import Problems
+from fogline.plan.analysis.problems import QueryProblems
 from fogline.plan.expressions import Expr
 
 
@@ -15,7 +15,7 @@ class Context(Protocol):
     """One analysis under way: the declarations, what is done, and where problems go."""
 
     catalog: Catalog
-    problems: Problems
+    problems: QueryProblems
     retention_ms: int
     done: dict[str, Analysed]
 

@@ -15,7 +15,7 @@ from fogline.plan.expressions import (
 from fogline.plan.operators import Key, Trigger
 
 
-class Grouping:
+class InsightGrouping:
     """The trigger, the keys and the origins of one insight."""
 
     def __init__(self, analysis: Context, insight: ast.Insight) -> None:

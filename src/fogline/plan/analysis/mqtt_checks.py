@@ -9,12 +9,12 @@ from fogline.common.errors import UsageError
 from fogline.language import ast
 from fogline.model.broker_url import BrokerUrl
 from fogline.model.topics import reserved_topic, wrong_filter, wrong_topic
-from fogline.plan.analysis.problems import Problems, did_you_mean
+from fogline.plan.analysis.problems import QueryProblems, did_you_mean
 
 _PLACE = re.compile(r"\{([^{}]*)\}")
 
 
-def check_source(provider: ast.Provider, problems: Problems) -> None:
+def check_source(provider: ast.Provider, problems: QueryProblems) -> None:
     """A stream `FROM mqtt(…)`."""
     for parameter in provider.parameters:
         if parameter.key == "topic" and (wrong := wrong_filter(str(parameter.value))):
@@ -26,7 +26,7 @@ def check_source(provider: ast.Provider, problems: Problems) -> None:
             problems.add("PARAMETER", message, parameter, 'name them: header="time,device,x"')
 
 
-def check_target(to: ast.Provider, keys: Collection[str], problems: Problems) -> None:
+def check_target(to: ast.Provider, keys: Collection[str], problems: QueryProblems) -> None:
     """Results that go `TO mqtt(…)`; its topic may name keys of the insight."""
     if not isinstance(to.get("topic"), str):
         problems.add("PARAMETER", 'TO mqtt needs topic="…"', to)
@@ -37,7 +37,9 @@ def check_target(to: ast.Provider, keys: Collection[str], problems: Problems) ->
             _check_broker(parameter, problems)
 
 
-def _check_template(parameter: ast.Parameter, keys: Collection[str], problems: Problems) -> None:
+def _check_template(
+    parameter: ast.Parameter, keys: Collection[str], problems: QueryProblems
+) -> None:
     template = str(parameter.value)
     for name in _PLACE.findall(template):
         if name not in keys:
@@ -47,7 +49,7 @@ def _check_template(parameter: ast.Parameter, keys: Collection[str], problems: P
         problems.add("PARAMETER", f"results cannot go to {template!r}", parameter, wrong[1])
 
 
-def _check_broker(parameter: ast.Parameter, problems: Problems) -> None:
+def _check_broker(parameter: ast.Parameter, problems: QueryProblems) -> None:
     try:
         BrokerUrl.parse(str(parameter.value))
     except UsageError as error:

@@ -10,7 +10,7 @@ from fogline.language.ast import Node
 from fogline.language.limits import MAX_PROBLEMS
 
 
-class Problems:
+class QueryProblems:
     """Problems found so far. `raise_any` raises once, with all of them; `add` does as soon as there
     are so many that nobody reads more."""
 

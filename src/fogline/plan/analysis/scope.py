@@ -9,7 +9,7 @@ from fogline.language.functions import Kind, Result, lookup
 from fogline.model.streams import NUMBER, STRING
 from fogline.plan.analysis.call_checks import CallChecks
 from fogline.plan.analysis.context import Context
-from fogline.plan.analysis.grouping import Grouping
+from fogline.plan.analysis.grouping import InsightGrouping
 from fogline.plan.analysis.records import AS_DECLARED
 from fogline.plan.analysis.tree import calls_in, is_aggregate, strip_keys
 from fogline.plan.expressions import (
@@ -38,7 +38,7 @@ SCALED = frozenset({"COUNT", "SUM", "RUNNING_COUNT"})
 """Of a sample, these are divided by its fraction."""
 
 
-class Scope(Grouping):
+class Scope(InsightGrouping):
     def __init__(self, analysis: Context, insight: ast.Insight, sampling: Sampling | None) -> None:
         super().__init__(analysis, insight)
         self.sampling = sampling

@@ -33,7 +33,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class InputPlaces:
     """Which expression stands in which input column, for one channel."""
 
     inputs: tuple[Expr, ...]
@@ -69,7 +69,7 @@ class Layout:
         self.inputs = max((len(p.inputs) for p in self._places.values()), default=0)
         self.hashed = max((len(p.hashed) for p in self._places.values()), default=0)
 
-    def places(self, channel: Channel) -> Places:
+    def places(self, channel: Channel) -> InputPlaces:
         return self._places[channel.number]
 
     def position(self, slot: Slot) -> int:
@@ -85,7 +85,9 @@ def _array(kind: str) -> str:
     return "lists" if kind in ("values", "events") else "nums"
 
 
-def _places(channel: Channel) -> Places:
+def _places(channel: Channel) -> InputPlaces:
     plain = [e for p in channel.partials if p.kind != "hll" for e in p.inputs]
     hashed = [e for p in channel.partials if p.kind == "hll" for e in p.inputs]
-    return Places(tuple(dict.fromkeys([*plain, *channel.events])), tuple(dict.fromkeys(hashed)))
+    return InputPlaces(
+        tuple(dict.fromkeys([*plain, *channel.events])), tuple(dict.fromkeys(hashed))
+    )

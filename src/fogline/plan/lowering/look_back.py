@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fogline.language.ast import SessionWindow, TimeWindow
 from fogline.plan.expressions import Aggregate
-from fogline.plan.lowering.program import Level, Node, Program
+from fogline.plan.lowering.program import Level, Program, ProgramNode
 
 
 def look_back_ms(program: Program) -> int:
@@ -22,7 +22,7 @@ def open_ms(program: Program) -> int:
     return sum(one + program.pane_ms for one in longest)
 
 
-def _open(node: Node) -> int:
+def _open(node: ProgramNode) -> int:
     every = node.trigger.millis if isinstance(node.trigger, TimeWindow) else 0
     gaps = [a.window.gap_millis for a in node.aggregates if isinstance(a.window, SessionWindow)]
     return every + max([*gaps, *map(_reach, node.aggregates)], default=0)

@@ -33,7 +33,7 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ProgramNode:
     """One evaluation point of the second stage: some aggregates of a channel at a trigger."""
 
     number: int
@@ -77,7 +77,7 @@ class Output:
 @dataclass(frozen=True, slots=True)
 class Level:
     channels: tuple[Channel, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[ProgramNode, ...]
     outputs: tuple[Output, ...]
 
 
@@ -115,7 +115,7 @@ def _level(plan: Plan, number: int) -> Level:
     combines = list(dict.fromkeys(c for e in emits if (c := _combine(e))))
     channels = tuple(_channel(index, p) for index, p in enumerate(panes))
     nodes = tuple(
-        Node(index, panes.index(_panes(c)), c.trigger, c.aggregates)
+        ProgramNode(index, panes.index(_panes(c)), c.trigger, c.aggregates)
         for index, c in enumerate(combines)
     )
     outputs = tuple(_output(e, combines.index(c)) for e in emits if (c := _combine(e)))

@@ -14,10 +14,9 @@ from pyspark.sql import functions as F
 
 from fogline.common.errors import PlanError
 from fogline.language.ast import TimeWindow
-from fogline.model.streams import NUMBER, STRING
+from fogline.model.streams import STRING
 from fogline.plan.expressions import LIST, Aggregate, Running
 from fogline.plan.lowering.program import Level, Output, Program
-from fogline.plan.operators import Key
 from fogline.spark.compile.columns import Functions, Leaves, no_functions, to_column
 from fogline.spark.compile.encode import iso_time, quoted
 from fogline.spark.compile.keys import key_object, key_value
@@ -249,7 +248,3 @@ def _tail(output: Output) -> str:
     if sampling.fraction is not None:
         return f',"sampled":{sampling.fraction!r}}}'
     return f',"confidence":{sampling.confidence!r}}}'
-
-
-def key_fields(keys: tuple[Key, ...]) -> dict[str, str]:
-    return {k.name: "double" if k.expression.type == NUMBER else "string" for k in keys}

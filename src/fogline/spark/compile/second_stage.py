@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from fogline.language.ast import EventWindow, SessionWindow, TimeWindow
 from fogline.plan.expressions import Aggregate, WindowSpec
 from fogline.plan.lowering.layout import Layout
-from fogline.plan.lowering.program import Channel, Level, Node
+from fogline.plan.lowering.program import Channel, Level, ProgramNode
 from fogline.plan.operators import Trigger
 from fogline.plan.partials import event_inputs_of, partials_of, uses_events
 
@@ -58,7 +58,7 @@ def _channel(channel: Channel, level: Level, layout: Layout) -> dict[str, Any]:
     return spec
 
 
-def _node(node: Node, channel: Channel) -> dict[str, Any]:
+def _node(node: ProgramNode, channel: Channel) -> dict[str, Any]:
     spec: dict[str, Any] = {"id": node.number, "channel": node.channel}
     match node.trigger:
         case TimeWindow(millis=millis):

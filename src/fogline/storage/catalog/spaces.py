@@ -57,7 +57,7 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SpaceRow:
     """One row; `time` is microseconds since 1970. `arrived` is told of rows that are read."""
 
     key: str
@@ -111,7 +111,7 @@ class Spaces:
     def all(self) -> tuple[Space, ...]:
         return tuple(self._spaces[name] for name in sorted(self._spaces))
 
-    def put(self, name: str, rows: Iterable[Row]) -> None:
+    def put(self, name: str, rows: Iterable[SpaceRow]) -> None:
         """All rows or none. Raises `BadValue` for one that does not fit the columns."""
         space = self._space(name)
         marks = ", ".join("?" * (len(space.columns) + 3))
@@ -121,7 +121,7 @@ class Spaces:
             self._at_most[name] += len(prepared)
         self._database(space).run_all(f'REPLACE INTO "space_{name}" VALUES ({marks})', prepared)
 
-    def get(self, name: str, key: str) -> Row | None:
+    def get(self, name: str, key: str) -> SpaceRow | None:
         """The newest row of a key."""
         found = self.range(name, key, limit=1, descending=True)
         return found[0] if found else None
@@ -135,7 +135,7 @@ class Spaces:
         limit: int = 10_000,
         descending: bool = False,
         after: tuple[int, str] | None = None,
-    ) -> list[Row]:
+    ) -> list[SpaceRow]:
         """Rows of one key or of all, from `start` up to, not including, `end`, by time and key:
         those behind the time and key `after`."""
         if not 0 < limit <= _MAX_ROWS:
@@ -283,7 +283,7 @@ def _where(key: str | None, start: int, end: int) -> tuple[str, tuple[object, ..
     return "WHERE time >= ? AND time < ? AND key = ?", (start, end, key)
 
 
-def _prepared(space: Space, row: Row) -> tuple[object, ...]:
+def _prepared(space: Space, row: SpaceRow) -> tuple[object, ...]:
     if not isinstance(row.key, str) or len(row.key) > NAME_BYTES:
         raise BadValue(f"a key is a text of at most {NAME_BYTES} characters")
     if not isinstance(row.time, int) or not FIRST_TIME <= row.time < END_TIME:
@@ -319,7 +319,7 @@ def _number(value: Field, name: str) -> float:
     return number
 
 
-def _row(space: Space, row: tuple[object, ...]) -> Row:
+def _row(space: Space, row: tuple[object, ...]) -> SpaceRow:
     key, at, arrived, *rest = row
     found: dict[str, Field] = {}
     for (name, kind), value in zip(space.columns.items(), rest, strict=True):
@@ -327,4 +327,4 @@ def _row(space: Space, row: tuple[object, ...]) -> Row:
     assert isinstance(key, str)
     assert isinstance(at, int)
     assert isinstance(arrived, int)
-    return Row(key, at, found, arrived)
+    return SpaceRow(key, at, found, arrived)

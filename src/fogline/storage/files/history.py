@@ -33,7 +33,7 @@ _FEWEST_ROWS = 1_000
 
 
 @dataclass(frozen=True)
-class Recent:
+class WaitingBatch:
     """A batch that waits: its numbered rows and when they came, or the first and last of them."""
 
     table: pa.Table
@@ -51,7 +51,7 @@ class View:
 
     folder: Path
     manifest: Manifest
-    waiting: tuple[Recent, ...] = field(repr=False)
+    waiting: tuple[WaitingBatch, ...] = field(repr=False)
 
     @cached_property
     def recent(self) -> pa.Table:
@@ -63,7 +63,7 @@ class View:
         return [str(self.folder / file.name) for file in wanted]
 
 
-class History:
+class HistoryFiles:
     """Opened by one process, used by any of its threads, closed once.
 
     `ingest` never waits for a file. `flush`, `merge` and `drop` work on files; they may run beside
@@ -82,7 +82,7 @@ class History:
         self._next_file = self._manifest.next_file
         self._next_seq = self._manifest.next_seq
         self._positions = dict(self._manifest.positions)
-        self._waiting: tuple[Recent, ...] = ()
+        self._waiting: tuple[WaitingBatch, ...] = ()
         self._waiting_rows = 0
         self._views: list[View] = []
         self._shared: View | None = None
@@ -176,7 +176,7 @@ class History:
                     last = pc.max(table["seq"]).as_py()
                 else:
                     table = numbered(table, self._next_seq)
-                self._waiting += (Recent(table, arrival),)
+                self._waiting += (WaitingBatch(table, arrival),)
                 self._next_seq = max(self._next_seq, last + 1)
                 self._waiting_rows += len(table)
             if log:
@@ -217,7 +217,7 @@ class History:
                 self._commit(new, len(taken))
             return sum(file.rows for file in written)
 
-    def _write_all(self, pieces: Iterable[Recent]) -> list[DataFile]:
+    def _write_all(self, pieces: Iterable[WaitingBatch]) -> list[DataFile]:
         """All of them or none."""
         written: list[DataFile] = []
         try:
@@ -335,7 +335,7 @@ class History:
             (self._data / name).unlink(missing_ok=True)
 
 
-def _pieces(taken: Sequence[Recent], file_bytes: int | None) -> Iterator[Recent]:
+def _pieces(taken: Sequence[WaitingBatch], file_bytes: int | None) -> Iterator[WaitingBatch]:
     """What waits, in its order, in as many parts as make files of about this size."""
     if not taken:
         return
@@ -345,7 +345,7 @@ def _pieces(taken: Sequence[Recent], file_bytes: int | None) -> Iterator[Recent]
     rows = max(-(-len(table) // parts), _FEWEST_ROWS)
     for at in range(0, len(table), rows):
         came = arrivals[at : at + rows]
-        yield Recent(table.slice(at, rows), int(came[0]), int(came[-1]))
+        yield WaitingBatch(table.slice(at, rows), int(came[0]), int(came[-1]))
 
 
 def _with_seqs(known: Manifest, data: Path) -> Manifest:

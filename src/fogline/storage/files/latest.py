@@ -24,7 +24,7 @@ _NOBODY = -1
 """The number of no name."""
 
 
-class Names:
+class NameNumbers:
     """Numbers for names, given out in order."""
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class Latest:
             return dropped
 
     def _clear(self) -> None:
-        self._metrics, self._entities, self._labels = Names(), Names(), Names()
+        self._metrics, self._entities, self._labels = NameNumbers(), NameNumbers(), NameNumbers()
         self._keys = np.empty(0, np.int64)
         self._times = np.empty(0, np.int64)
         self._arrivals = np.empty(0, np.int64)

@@ -18,10 +18,10 @@ from fogline.formats.times import time_of
 from fogline.formats.values import OTHER, as_text, lookup, metric_name
 from fogline.storage.ingest.decode_results import add_result, entity_of
 from fogline.storage.ingest.mapping import (
+    CodeResults,
     Decoded,
     Insights,
     Readings,
-    Results,
     Rows,
     as_labels,
     as_stored,
@@ -29,7 +29,7 @@ from fogline.storage.ingest.mapping import (
 
 Message = tuple[str, bytes, int]
 """Topic, payload, arrival in microseconds."""
-Source = Readings | Insights | Results
+Source = Readings | Insights | CodeResults
 
 
 def decode(source: Source, messages: Iterable[Message]) -> Decoded:
@@ -109,7 +109,7 @@ def _scalars(source: Readings, values: dict[str, Any]) -> list[str]:
     ]
 
 
-def _results(source: Insights | Results, message: Message, rows: Rows) -> None:
+def _results(source: Insights | CodeResults, message: Message, rows: Rows) -> None:
     _, payload, arrival = message
     for record in records(payload, keep_texts=False):
         if isinstance(source, Insights):
@@ -141,4 +141,5 @@ def _names(keys: dict[str, Any]) -> tuple[str, str | None]:
 
 @lru_cache(10_000)
 def _kept_names(keys: tuple[tuple[str, str], ...]) -> tuple[str, str | None]:
+    """The keys of an insight come again with every window: saves writing them as JSON twice."""
     return entity_of(dict(keys)), as_labels(dict(keys))

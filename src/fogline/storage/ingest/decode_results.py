@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from fogline.formats.times import time_of
-from fogline.storage.ingest.mapping import Results, Rows, as_labels, scalar
+from fogline.storage.ingest.mapping import CodeResults, Rows, as_labels, scalar
 
 _TIME, _WINDOW = "time", "window"
 
 
-def add_result(source: Results, record: Mapping[str, Any], arrival: int, rows: Rows) -> None:
+def add_result(source: CodeResults, record: Mapping[str, Any], arrival: int, rows: Rows) -> None:
     """The values of one record, or one more that was left out."""
     aside = {_TIME, _WINDOW, source.time, source.entity}
     fields = {name: value for name, value in record.items() if name not in aside}
@@ -35,7 +35,7 @@ def entity_of(keys: Mapping[str, Any]) -> str:
     return ",".join(f"{name}={text}" for name, text in texts.items())
 
 
-def _time(source: Results, record: Mapping[str, Any], arrival: int) -> int | None:
+def _time(source: CodeResults, record: Mapping[str, Any], arrival: int) -> int | None:
     window = record.get(_WINDOW)
     end = window.get("end") if isinstance(window, dict) else None
     told = [record.get(name) for name in (_TIME, source.time) if name is not None]

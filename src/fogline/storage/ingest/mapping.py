@@ -80,7 +80,7 @@ class Insights:
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class CodeResults:
     """Records of the user's own code, of which nobody said what they hold. Each number and truth
     value becomes the metric `<job>.<field>`; texts are labels and say, as keys of an insight do, of
     what it is, unless the record has the field `entity`. A record without numbers has its texts as

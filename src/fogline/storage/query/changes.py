@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from fogline.storage.catalog.metadata import Metadata
 from fogline.storage.errors import BadQuery
-from fogline.storage.files.history import History
+from fogline.storage.files.history import HistoryFiles
 from fogline.storage.files.manifest import DataFile
 from fogline.storage.query.queries import Queries
 from fogline.storage.query.selection import Selection
@@ -40,7 +40,7 @@ class Changes:
 class Following:
     """Answers for one history; for any thread. `clock` is that of arrivals."""
 
-    def __init__(self, history: History, queries: Queries, clock: Callable[[], int]) -> None:
+    def __init__(self, history: HistoryFiles, queries: Queries, clock: Callable[[], int]) -> None:
         self._history = history
         self._queries = queries
         self._clock = clock

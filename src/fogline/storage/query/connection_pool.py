@@ -13,7 +13,7 @@ from fogline.storage.limits import StoreLimits
 from fogline.storage.query import duckdb_engine
 
 
-class Rooms:
+class ConnectionPool:
     """For any thread. `close` when nobody asks any more.
 
     So many questions as `limits.questions` run at the same time; what one takes is never missing to

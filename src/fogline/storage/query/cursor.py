@@ -15,7 +15,7 @@ _MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class PageCursor:
     """The last value of a page: the next one begins behind it."""
 
     time: int
@@ -26,7 +26,7 @@ class Cursor:
         return base64.urlsafe_b64encode(body.encode()).decode().rstrip("=")
 
 
-def decode(text: str, selection: Selection, descending: bool) -> Cursor:
+def decode(text: str, selection: Selection, descending: bool) -> PageCursor:
     """Raises `BadQuery` for what is no cursor, or one of another question."""
     try:
         if len(text) > _MAX:
@@ -37,7 +37,7 @@ def decode(text: str, selection: Selection, descending: bool) -> Cursor:
         raise BadQuery("this is no cursor", "use the one that came with the page before") from error
     if fingerprint != _fingerprint(selection, descending):
         raise BadQuery("this cursor belongs to another query", "begin without a cursor")
-    return Cursor(time, seq)
+    return PageCursor(time, seq)
 
 
 def _whole(item: object) -> int:

@@ -8,7 +8,7 @@ import time
 
 import pyarrow as pa
 
-from fogline.storage.files.history import History
+from fogline.storage.files.history import HistoryFiles
 from fogline.storage.files.latest import Latest
 from fogline.storage.names import Patterns
 from fogline.storage.query.queries import Queries
@@ -26,7 +26,7 @@ class Listing:
     names in files are looked up too, once for each state of the files.
     """
 
-    def __init__(self, history: History, latest: Latest, queries: Queries) -> None:
+    def __init__(self, history: HistoryFiles, latest: Latest, queries: Queries) -> None:
         self._history = history
         self._latest = latest
         self._queries = queries

@@ -13,11 +13,11 @@ import duckdb
 import pyarrow as pa
 
 from fogline.storage.errors import BadQuery, QueryLimit
-from fogline.storage.files.history import History, View
+from fogline.storage.files.history import HistoryFiles, View
 from fogline.storage.limits import StoreLimits
 from fogline.storage.query import duckdb_engine
-from fogline.storage.query.connection_pool import Rooms
-from fogline.storage.query.cursor import Cursor, decode
+from fogline.storage.query.connection_pool import ConnectionPool
+from fogline.storage.query.cursor import PageCursor, decode
 from fogline.storage.query.selection import Selection
 from fogline.storage.values import (
     BATCH,
@@ -60,10 +60,10 @@ class Page:
 class Queries:
     """Answers for one history; for any thread, from construction until `close`."""
 
-    def __init__(self, history: History, limits: StoreLimits) -> None:
+    def __init__(self, history: HistoryFiles, limits: StoreLimits) -> None:
         self._history = history
         self._limits = limits.query
-        self._rooms = Rooms(limits)
+        self._rooms = ConnectionPool(limits)
 
     def close(self) -> None:
         self._rooms.close()
@@ -92,7 +92,7 @@ class Queries:
     ) -> pa.Table:
         """The first values behind a time and `seq`, with their `seq`. Raises as `range` does."""
         self._check_rows(limit)
-        place = None if after is None else Cursor(*after)
+        place = None if after is None else PageCursor(*after)
         return self._rows(selection, limit, place, descending)
 
     def aggregate(
@@ -139,7 +139,7 @@ class Queries:
             raise BadQuery(f"a page has 1 to {self._limits.rows} values, not {limit}")
 
     def _rows(
-        self, selection: Selection, limit: int, after: Cursor | None, descending: bool
+        self, selection: Selection, limit: int, after: PageCursor | None, descending: bool
     ) -> pa.Table:
         direction = "DESC" if descending else "ASC"
         tail = f"ORDER BY time {direction}, seq {direction} LIMIT {limit}"
@@ -177,7 +177,7 @@ def _source(
     return " UNION ALL ".join(parts), parameters
 
 
-def _behind(after: Cursor | None, descending: bool) -> tuple[str, list[object]]:
+def _behind(after: PageCursor | None, descending: bool) -> tuple[str, list[object]]:
     if after is None:
         return "", []
     sign = "<" if descending else ">"
@@ -187,9 +187,9 @@ def _behind(after: Cursor | None, descending: bool) -> tuple[str, list[object]]:
     return text, [after.time, after.time, after.seq]
 
 
-def _last(page: pa.Table) -> Cursor:
+def _last(page: pa.Table) -> PageCursor:
     row = page.slice(len(page) - 1)
-    return Cursor(int(micros(row["time"])[0]), row["seq"][0].as_py())
+    return PageCursor(int(micros(row["time"])[0]), row["seq"][0].as_py())
 
 
 def _checked(bucket: int, functions: Sequence[str]) -> str:
