@@ -23,8 +23,8 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 import replicas_page  # noqa: E402
 
 from fogline.bench import replica_queries, replica_stability  # noqa: E402
-from fogline.bench.replica_queries import Case, Gains  # noqa: E402
-from fogline.bench.replica_stability import Outcome, Scenario  # noqa: E402
+from fogline.bench.replica_queries import Experiment, Gains  # noqa: E402
+from fogline.bench.replica_stability import Scenario, StabilityOutcome  # noqa: E402
 
 SEED = 2022
 PARTS = ("stability", "queries")
@@ -39,18 +39,18 @@ WAYS: dict[str, dict[str, Any]] = {
     "copies that follow": {"follow": True},
 }
 CASES = {
-    "A": Case(25, 5),
-    "B": Case(25, 10),
-    "C": Case(50, 5),
-    "D": Case(50, 10),
-    "E": Case(100, 5),
-    "F": Case(100, 10),
-    "D, no bottlenecks": Case(50, 10, bottlenecks=False),
+    "A": Experiment(25, 5),
+    "B": Experiment(25, 10),
+    "C": Experiment(50, 5),
+    "D": Experiment(50, 10),
+    "E": Experiment(100, 5),
+    "F": Experiment(100, 10),
+    "D, no bottlenecks": Experiment(50, 10, bottlenecks=False),
 }
 OTHERS = {
-    "D, Zipf exponent 2": Case(50, 10, zipf=2.0),
-    "D, Zipf exponent 3": Case(50, 10, zipf=3.0),
-    "D, replicas anywhere, 10 a node": Case(50, 10, anywhere=True),
+    "D, Zipf exponent 2": Experiment(50, 10, zipf=2.0),
+    "D, Zipf exponent 3": Experiment(50, 10, zipf=3.0),
+    "D, replicas anywhere, 10 a node": Experiment(50, 10, anywhere=True),
 }
 FIELDS = ("latency", "objective", "latency_sampled", "degraded", "degraded_home", "staleness_ratio")
 console = Console(highlight=False)
@@ -96,7 +96,7 @@ def any_ranks(seed: int) -> list[dict[str, Any]]:
     return [ranking(replica_stability.simulate(scenarios[i], i)) for i in seeds]
 
 
-def survival(outcome: Outcome) -> dict[str, Any]:
+def survival(outcome: StabilityOutcome) -> dict[str, Any]:
     return {
         "reachable_bad": outcome.reachable(BAD),
         "reachable": outcome.reachable(),
@@ -107,7 +107,7 @@ def survival(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def ranking(outcome: Outcome) -> dict[str, Any]:
+def ranking(outcome: StabilityOutcome) -> dict[str, Any]:
     """Where the bad nodes stand by U, round by round."""
     orders = [_order(row) for row in outcome.scores]
     return {

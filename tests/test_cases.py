@@ -31,7 +31,7 @@ from fogline.plan.user_functions import UserFunctions
 from fogline.spark.compile.functions import spark_functions
 from fogline.spark.compile.scan import Input
 from fogline.spark.run.engine import StreamRun, run_batch
-from fogline.testing.reference import Record, evaluate
+from fogline.testing.reference import ReferenceRecord, evaluate
 from fogline.testing.reference.formulas import iso
 
 pytestmark = pytest.mark.spark
@@ -68,7 +68,7 @@ def inputs_of(name: str, program: Program) -> dict[str, Path]:
     return {s: path if path.exists() else CASES / f"{name}.ndjson" for s, path in own.items()}
 
 
-def records(name: str, query: QueryFile) -> list[Record]:
+def records(name: str, query: QueryFile) -> list[ReferenceRecord]:
     found = []
     for path in sorted(CASES.glob(f"{name}*.ndjson")):
         stream = path.name.removeprefix(name).strip(".").rpartition("ndjson")[0].rstrip(".")
@@ -76,8 +76,8 @@ def records(name: str, query: QueryFile) -> list[Record]:
         time = str(declared[0].provider.get("time") or "timestamp")
         for line in path.read_text(encoding="utf-8").splitlines():
             fields = json.loads(line)
-            record = Record(time=millis(fields[time]), fields=fields)
-            found.append(Record(**record, stream=stream) if stream else record)
+            record = ReferenceRecord(time=millis(fields[time]), fields=fields)
+            found.append(ReferenceRecord(**record, stream=stream) if stream else record)
     return found
 
 

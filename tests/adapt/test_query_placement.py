@@ -214,9 +214,11 @@ def test_a_query_too_hard_for_its_time_ends_in_time() -> None:
 def test_the_solver_gets_no_more_time_than_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     given_seconds = []
 
-    def record(sources: object, choices: object, slots: object, seconds: float) -> solver.Found:
+    def record(
+        sources: object, choices: object, slots: object, seconds: float
+    ) -> solver.SolverResult:
         given_seconds.append(seconds)
-        return solver.Found(proven=False)
+        return solver.SolverResult(proven=False)
 
     monkeypatch.setattr(query_placement.solver, "least_stale", record)
     ticks = count()

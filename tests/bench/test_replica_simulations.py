@@ -8,8 +8,8 @@ import pytest
 
 from fogline.adapt.replication.stability import RoundLimits
 from fogline.bench import replica_queries, replica_stability
-from fogline.bench.replica_queries import Case, Gains
-from fogline.bench.replica_stability import Outcome, Scenario, document_rates, zipf_rates
+from fogline.bench.replica_queries import Experiment, Gains
+from fogline.bench.replica_stability import Scenario, StabilityOutcome, document_rates, zipf_rates
 from fogline.common.errors import DataError
 
 pytestmark = pytest.mark.site
@@ -18,34 +18,38 @@ SMALL = Scenario(rates=(0.01, 0.006, *(0.0002,) * 13), steps=2000, disk_loss=0.3
 
 
 @pytest.fixture(scope="module")
-def copied() -> Outcome:
+def copied() -> StabilityOutcome:
     return replica_stability.simulate(SMALL, seed=3)
 
 
 @pytest.fixture(scope="module")
-def alone() -> Outcome:
+def alone() -> StabilityOutcome:
     return replica_stability.simulate(replace(SMALL, replicate=False), seed=3)
 
 
-def test_the_same_failures_with_and_without_copies(copied: Outcome, alone: Outcome) -> None:
+def test_the_same_failures_with_and_without_copies(
+    copied: StabilityOutcome, alone: StabilityOutcome
+) -> None:
     assert copied.histories == alone.histories
     assert alone.copied == 0 < copied.copied
     assert replica_stability.simulate(SMALL, seed=3) == copied
 
 
-def test_unstable_nodes_are_found(copied: Outcome) -> None:
+def test_unstable_nodes_are_found(copied: StabilityOutcome) -> None:
     last = copied.scores[-1]
     assert set(sorted(range(len(last)), key=lambda n: -last[n])[:2]) == {0, 1}
     assert all(copied.chosen[n] > 0 for n in (0, 1))
 
 
-def test_copies_keep_data_readable_and_alive(copied: Outcome, alone: Outcome) -> None:
+def test_copies_keep_data_readable_and_alive(
+    copied: StabilityOutcome, alone: StabilityOutcome
+) -> None:
     assert alone.reachable() == 0
     assert copied.reachable((0, 1)) > 0.3
     assert copied.survived > alone.survived
 
 
-def test_replicas_that_follow_keep_more(copied: Outcome) -> None:
+def test_replicas_that_follow_keep_more(copied: StabilityOutcome) -> None:
     following = replica_stability.simulate(replace(SMALL, follow=True), seed=3)
     assert following.reachable() > copied.reachable()
     assert following.survived >= copied.survived
@@ -120,7 +124,7 @@ def test_rates_that_nobody_picked(seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def gains() -> dict[int, Gains]:
-    return {r: replica_queries.simulate(Case(25, r), runs=60, seed=5) for r in (3, 20)}
+    return {r: replica_queries.simulate(Experiment(25, r), runs=60, seed=5) for r in (3, 20)}
 
 
 def test_more_replicas_pay_more_often(gains: dict[int, Gains]) -> None:
@@ -136,19 +140,19 @@ def test_where_replicas_pay_both_l_and_f_fall(gains: dict[int, Gains]) -> None:
 
 
 def test_runs_repeat_themselves(gains: dict[int, Gains]) -> None:
-    assert replica_queries.simulate(Case(25, 3), runs=60, seed=5) == gains[3]
+    assert replica_queries.simulate(Experiment(25, 3), runs=60, seed=5) == gains[3]
 
 
 def test_without_replicas_nothing_pays() -> None:
-    found = replica_queries.simulate(Case(25, 0), runs=5, seed=1)
+    found = replica_queries.simulate(Experiment(25, 0), runs=5, seed=1)
     assert (found.share, found.mean("latency"), found.median("objective")) == (0, 0, 0)
 
 
 def test_impossible_settings_are_refused() -> None:
     for make in (
-        lambda: Case(10, 5, sources=10),
-        lambda: Case(10, 10, sources=3),
-        lambda: Case(10, 5, sources=3, zipf=1.0),
+        lambda: Experiment(10, 5, sources=10),
+        lambda: Experiment(10, 10, sources=3),
+        lambda: Experiment(10, 5, sources=3, zipf=1.0),
         lambda: Scenario(()),
         lambda: Scenario((1.5,)),
         lambda: Scenario((0.5,), steps=0),

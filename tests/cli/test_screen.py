@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from fogline.cli.run.live_table import LiveTable, Rates
-from fogline.cli.run.newest import NewestResults, Row, value_text
+from fogline.cli.run.newest import NewestResult, NewestResults, value_text
 from fogline.cli.run.paced import PacedLines
 from fogline.cli.run.screen import result_line
 from fogline.model.results import Account, Result, StreamCount, parse_results
@@ -27,8 +27,8 @@ def test_a_row_is_the_newest_of_its_insight_and_key() -> None:
     newest.add([result("a", {"k": "x"}, 1.0, 1), result("a", {"k": "y"}, 2.0, 1)])
     newest.add([result("a", {"k": "y"}, 3.14159265, 2)])
     assert newest.rows(10) == [
-        Row("a", "k=y", "3.14159", "2026-01-02 03:04:02", 2),
-        Row("a", "k=x", "1", "2026-01-02 03:04:01", 1),
+        NewestResult("a", "k=y", "3.14159", "2026-01-02 03:04:02", 2),
+        NewestResult("a", "k=x", "1", "2026-01-02 03:04:01", 1),
     ]
 
 
@@ -152,4 +152,4 @@ def test_an_insight_without_a_result_has_a_line_that_says_so() -> None:
     newest = NewestResults(["early", "late"])
     newest.add([result("early", {"k": n}, n) for n in range(9)])
     assert [row.insight for row in newest.rows(4)] == ["early"] * 3 + ["late"]
-    assert newest.rows(4)[-1] == Row("late", "", "no result yet", "", 0)
+    assert newest.rows(4)[-1] == NewestResult("late", "", "no result yet", "", 0)

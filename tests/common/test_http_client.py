@@ -26,11 +26,11 @@ from fogline.common.errors import (
     UsageError,
 )
 from fogline.common.http.bodies import BodyReader
-from fogline.common.http.client import HttpClient, Patience, Service
+from fogline.common.http.client import HttpClient, Patience, RemoteService
 from fogline.common.http.replies import ErrorReplies, Json
 from fogline.common.http.server import Server
 
-SITE = Service("the site north", "start it")
+SITE = RemoteService("the site north", "start it")
 LONG = Patience(5.0, 60.0)
 SMALL = 1 << 20
 PROBLEM = {"code": "x", "message": "m", "line": 1, "column": 2, "source": "", "hint": ""}
@@ -120,7 +120,7 @@ def test_a_connection_that_was_closed_meanwhile(method: str, path: str, connecti
         requests.append((number, taken.recv(65_536).split()[0]))
         taken.sendall(OK)
 
-    service = Service("the site north", questions=("/ask",))
+    service = RemoteService("the site north", questions=("/ask",))
     with scripted(once) as address:
         client = HttpClient(address, service, patience=LONG)
         assert client.json("GET", "/") == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 from typing import Any
 
-from fogline.control import SILENT_SECONDS, Registry
+from fogline.control import SILENT_SECONDS, NodeRegistry
 from fogline.control.announcements import Birth, status_payload, statuses_payload
 from fogline.control.payload import write_object
 from fogline.control.rivals import Rivals, new_instance
@@ -22,7 +22,7 @@ def told(instance: str = "1", *jobs: str) -> bytes:
 
 
 def test_a_node_is_online_from_its_birth_until_it_is_gone() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     assert registry.note_birth("a", born(cores=2), 100.0)
     view = registry.views(101.0)["a"]
     assert (view.state, view.since, view.node.cores) == (ONLINE, 100.0, 2)
@@ -32,7 +32,7 @@ def test_a_node_is_online_from_its_birth_until_it_is_gone() -> None:
 
 
 def test_a_birth_told_again_changes_nothing_but_when_it_was_told() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     registry.note_birth("a", born(), 100.0)
     assert not registry.note_birth("a", born(), 105.0)
     view = registry.views(106.0)["a"]
@@ -42,7 +42,7 @@ def test_a_birth_told_again_changes_nothing_but_when_it_was_told() -> None:
 
 
 def test_who_comes_back_has_a_new_since() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     registry.note_birth("a", born(), 100.0)
     registry.note_birth("a", born(GONE), 110.0)
     registry.note_birth("a", born(), 120.0)
@@ -53,7 +53,7 @@ def test_who_comes_back_has_a_new_since() -> None:
 
 
 def test_online_without_a_status_for_a_while_is_silent() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     registry.note_birth("a", born(), 100.0)
     assert registry.views(107.9)["a"].state == ONLINE
     assert registry.views(108.0)["a"].state == SILENT
@@ -64,7 +64,7 @@ def test_online_without_a_status_for_a_while_is_silent() -> None:
 
 
 def test_a_birth_alone_does_not_end_the_silence_but_a_status_does() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     registry.note_birth("a", born(), 100.0)
     registry.note_birth("a", born(), 120.0)
     assert registry.states(121.0) == {"a": SILENT}
@@ -74,13 +74,13 @@ def test_a_birth_alone_does_not_end_the_silence_but_a_status_does() -> None:
 
 
 def test_the_gone_are_not_silent() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     registry.note_birth("a", born(GONE), 100.0)
     assert registry.states(1000.0) == {"a": GONE}
 
 
 def test_a_status_is_that_of_its_instance_only() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     assert not registry.note_status("a", told("1", "x"), 99.0)
     assert registry.views(99.0) == {}
     registry.note_birth("a", born(), 100.0)
@@ -93,7 +93,7 @@ def test_a_status_is_that_of_its_instance_only() -> None:
 
 
 def test_the_same_status_again_is_no_news() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     registry.note_birth("a", born(), 100.0)
     assert registry.note_status("a", told("1", "x"), 101.0)
     assert not registry.note_status("a", told("1", "x"), 103.0)
@@ -102,14 +102,14 @@ def test_the_same_status_again_is_no_news() -> None:
 
 
 def test_the_will_of_another_start_does_not_count() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     registry.note_birth("a", born(instance="2"), 100.0)
     assert not registry.note_birth("a", born(GONE, "1"), 101.0)
     assert registry.states(101.0) == {"a": ONLINE}
 
 
 def test_a_bad_payload_changes_nothing_and_is_counted() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     registry.note_birth("a", born(), 100.0)
     registry.note_status("a", told("1", "x"), 101.0)
     before = registry.views(102.0)
@@ -121,7 +121,7 @@ def test_a_bad_payload_changes_nothing_and_is_counted() -> None:
 
 
 def test_the_forgotten_are_known_again_when_they_tell() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     registry.note_birth("a", born(), 100.0)
     assert registry.note_birth("a", b"", 101.0)
     assert registry.views(101.0) == {}
@@ -138,7 +138,7 @@ def one_of(name: str, state: str = ONLINE, instance: str = "1", everybody: bool 
 
 
 def test_the_last_will_of_one_ends_all_of_its_instance() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     for name in "abc":
         registry.note_birth(name, one_of(name), 100.0)
     registry.note_birth("d", one_of("d", instance="2"), 100.0)
@@ -150,14 +150,14 @@ def test_the_last_will_of_one_ends_all_of_its_instance() -> None:
 def test_it_counts_whatever_comes_first() -> None:
     births = {name: one_of(name) for name in "bc"} | {"a": one_of("a", GONE, everybody=True)}
     for order in permutations("abc"):
-        registry = Registry()
+        registry = NodeRegistry()
         for name in order:
             registry.note_birth(name, births[name], 100.0)
         assert registry.states(101.0) == dict.fromkeys(order, GONE)
 
 
 def test_it_is_taken_back_by_whoever_left_it() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     for name in "ab":
         registry.note_birth(name, one_of(name), 100.0)
     registry.note_birth("a", one_of("a", GONE, everybody=True), 101.0)
@@ -169,7 +169,7 @@ def test_it_is_taken_back_by_whoever_left_it() -> None:
 
 
 def test_a_later_start_is_not_ended_by_the_will_of_an_earlier_one() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     registry.note_birth("a", one_of("a", GONE, everybody=True), 100.0)
     registry.note_birth("b", one_of("b", instance="2"), 101.0)
     assert registry.states(101.0) == {"a": GONE, "b": ONLINE}
@@ -179,7 +179,7 @@ def test_a_later_start_is_not_ended_by_the_will_of_an_earlier_one() -> None:
 
 
 def test_nodes_whose_will_was_forgotten_are_silent_at_least() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     registry.note_birth("b", one_of("b"), 100.0)
     registry.note_birth("a", one_of("a", GONE, everybody=True), 101.0)
     assert registry.forget("a", 102.0)
@@ -187,7 +187,7 @@ def test_nodes_whose_will_was_forgotten_are_silent_at_least() -> None:
 
 
 def test_a_birth_for_everybody_is_none() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     wrong = one_of("a", GONE, everybody=True).replace(b"gone", b"online")
     assert not registry.note_birth("a", wrong, 100.0)
     assert (registry.bad, registry.views(100.0)) == (1, {})
@@ -235,7 +235,7 @@ def test_instances_sort_by_their_start() -> None:
 
 
 def test_a_message_may_tell_of_several_nodes() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     for name in "ab":
         registry.note_birth(name, one_of(name), 100.0)
     jobs = {"jobs": [Observed("x", "1", "running").as_json()]}
@@ -249,7 +249,7 @@ def test_a_message_may_tell_of_several_nodes() -> None:
 
 
 def test_a_node_is_reached_through_the_one_it_names() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     born_ = Birth(ONLINE, "1", Node("b", "gateway"), through="a").encode()
     registry.note_birth("b", born_, 100.0)
     assert (registry.through("b"), registry.through("a")) == ("a", "")
@@ -258,7 +258,7 @@ def test_a_node_is_reached_through_the_one_it_names() -> None:
 
 
 def test_a_view_is_made_anew_only_when_there_is_something_new() -> None:
-    registry = Registry()
+    registry = NodeRegistry()
     registry.note_birth("a", born(), 100.0)
     registry.note_birth("b", one_of("b", instance="2"), 100.0)
     registry.note_status("a", told("1", "x"), 100.0)

@@ -19,7 +19,7 @@ from fogline.control import (
     ControlledNodes,
     ControlOptions,
     Member,
-    Operation,
+    OperationHandler,
 )
 from fogline.model.nodes import ONLINE, Node, NodeView
 from tests.waiting import PATIENCE, wait_for
@@ -81,7 +81,7 @@ class World(ABC):
     def node(
         self,
         node: Node | Callable[[], Node],
-        operations: Mapping[str, Operation] | None = None,
+        operations: Mapping[str, OperationHandler] | None = None,
         status: Callable[[], dict[str, Any]] = nothing,
         options: ControlOptions = QUICK,
     ) -> ControlledNode:
@@ -101,7 +101,7 @@ class World(ABC):
 
     def coordinator(
         self,
-        operations: Mapping[str, Operation] | None = None,
+        operations: Mapping[str, OperationHandler] | None = None,
         on_change: Callable[[], None] = lambda: None,
         name: str = "coordinator",
     ) -> ControlClient:

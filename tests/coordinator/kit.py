@@ -12,13 +12,13 @@ from typing import Any
 
 from fogline.common.errors import FoglineError
 from fogline.control.coordinator import Heard
-from fogline.control.envelope import Part
+from fogline.control.envelope import NodePart
 from fogline.coordinator.api.service import Parts, Service
 from fogline.coordinator.pipelines.compiler import DeployCompiler
 from fogline.coordinator.pipelines.packages import PackageStore
 from fogline.coordinator.reconcile.loop import Loop
 from fogline.coordinator.reconcile.planner import Nodes, Planner
-from fogline.coordinator.reconcile.state import Event
+from fogline.coordinator.reconcile.state import LoopEvent
 from fogline.coordinator.repository.store import Store
 from fogline.model.jobs import Assignment, Job, Pipeline, Place, Query, Steps, name_assignments
 from fogline.model.nodes import ONLINE, SITE, Node, NodeView, Observed
@@ -138,7 +138,7 @@ class FakeControl:
         return future
 
     def send_each(
-        self, op: str, body: Part, parts: Mapping[str, Part], timeout: float, heard: Heard
+        self, op: str, body: NodePart, parts: Mapping[str, NodePart], timeout: float, heard: Heard
     ) -> None:
         for node, part in parts.items():
             told = json.loads(json.dumps({**body, **part}))
@@ -174,7 +174,7 @@ class Rig:
 
     def __init__(self, folder: Path, control: FakeControl, url: str = "") -> None:
         self.control = control
-        self.events: list[Event] = []
+        self.events: list[LoopEvent] = []
         self.store = Store(url or f"sqlite:///{folder / 'coordinator.db'}")
         self.packages = PackageStore(folder / "packages", self.store, time.time)
         self.nodes = Nodes(control, self.store)

@@ -25,8 +25,8 @@ from fogline.coordinator.reconcile.state import (
     Command,
     CommandResult,
     DesiredJob,
-    Event,
     Look,
+    LoopEvent,
     Memory,
     Order,
 )
@@ -267,7 +267,7 @@ def test_many_nodes_are_told_at_the_same_time_and_many_jobs_in_parts() -> None:
 
 def test_a_log_of_events_makes_the_same_commands() -> None:
     desired = want(up="a", down="a")
-    events: list[Event] = [
+    events: list[LoopEvent] = [
         Look(desired, see(), ORDER, 0.0),
         CommandResult(1, "a", 0.1, DONE),
         Look(desired, see(), ORDER, 0.2),

@@ -12,7 +12,7 @@ import httpx
 import pyarrow as pa
 
 from fogline.common.http.server import Server
-from fogline.fabric.api.node import Node
+from fogline.fabric.api.node import FabricNode
 from fogline.fabric.api.rest import make_app
 from fogline.fabric.api.routes_values import with_node
 from fogline.fabric.api.tokens_file import Callers, own_token
@@ -21,9 +21,9 @@ from fogline.fabric.query.query_types import (
     ANSWERED,
     AWAY,
     AggregateQuery,
+    ChangeOffset,
     NodeAnswer,
     NodeBackend,
-    Place,
     Range,
     Selected,
     Whole,
@@ -63,7 +63,9 @@ class Alone:
         self.stale.append(stale)
         return self._whole(self._own.latest(names))
 
-    def range(self, question: Range, places: Mapping[str, Place], stale: float = 0.0) -> Whole:
+    def range(
+        self, question: Range, places: Mapping[str, ChangeOffset], stale: float = 0.0
+    ) -> Whole:
         self.stale.append(stale)
         table = self._own.range(question, places.get(SITE))
         more = None
@@ -147,7 +149,7 @@ def served(folder: Path, limits: StoreLimits | None = None) -> Iterator[Served]:
     """A node with a new store in the folder, until the block is left."""
     with SiteStore(folder, SITE, limits) as store:
         fabric = Alone(store)
-        node = Node(SITE, store, fabric, Callers(folder, SECRET), SpaceKeys(folder))
+        node = FabricNode(SITE, store, fabric, Callers(folder, SECRET), SpaceKeys(folder))
         server = Server("127.0.0.1", 0)
         server.start(make_app(node))
         try:

@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from fogline.common.http.server import Server
-from fogline.fabric.api.node import Node
+from fogline.fabric.api.node import FabricNode
 from fogline.fabric.api.rest import make_app
 from fogline.fabric.api.tokens_file import Callers
 from fogline.fabric.federation.fabric import Fabric
 from fogline.fabric.membership.options import FabricOptions
-from fogline.fabric.query.query_types import Place, Range, Selected
+from fogline.fabric.query.query_types import ChangeOffset, Range, Selected
 from fogline.fabric.query.space_keys import SpaceKeys
 from fogline.storage.limits import StoreLimits
 from fogline.storage.store import SiteStore
@@ -58,7 +58,7 @@ class RunningNode:
         callers, keys = Callers(self.folder / "store", SECRET), SpaceKeys(self.folder / "store")
         self.fabric.set_nodes(self._nodes)
         self.fabric.start()
-        self.server.start(make_app(Node(self.site, self.store, self.fabric, callers, keys)))
+        self.server.start(make_app(FabricNode(self.site, self.store, self.fabric, callers, keys)))
         self._running = True
 
     @property
@@ -130,7 +130,7 @@ def own_health(value: Value) -> bool:
 def pages(fabric: Fabric, question: Range, stale: float = 0.0) -> list[tuple[str, Value]]:
     """Every value of a range with its node, page by page; those of the fabric itself left out."""
     found: list[tuple[str, Value]] = []
-    places: dict[str, Place] = {}
+    places: dict[str, ChangeOffset] = {}
     while True:
         whole = fabric.range(question, places, stale)
         assert len(whole.table) <= question.limit

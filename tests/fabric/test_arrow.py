@@ -19,7 +19,7 @@ from fogline.fabric.http.arrow import from_arrow, to_arrow
 from fogline.fabric.query import times
 from fogline.fabric.query.json_tables import rows_json, values_json
 from fogline.fabric.query.paging import PageStart
-from fogline.fabric.query.query_types import Place
+from fogline.fabric.query.query_types import ChangeOffset
 from fogline.storage.errors import BadQuery, BadValue
 from fogline.storage.values import END_TIME, FIRST_TIME, Value, batch, from_values, to_values
 from tests.fabric.kit_node import START
@@ -245,7 +245,9 @@ def test_lengths_of_time_that_are_none(text: str) -> None:
     st.dictionaries(st.text(max_size=9), st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 2)),
     st.none() | st.integers(-(2**62), 2**62),
 )
-def test_a_cursor_belongs_to_its_question(places: dict[str, Place], start: int | None) -> None:
+def test_a_cursor_belongs_to_its_question(
+    places: dict[str, ChangeOffset], start: int | None
+) -> None:
     page = PageStart(places, start)
     text = page.encode(("question", 1))
     assert PageStart.decode(text, ("question", 1)) == page

@@ -22,7 +22,7 @@ from fogline.fabric.streams.stored_log import source_of
 from fogline.log import LogWriter, SiteLog, get_position, set_position
 from fogline.storage.errors import StoreFull
 from fogline.storage.ingest.columns import _by_columns, decode_batch
-from fogline.storage.ingest.decode import Message, decode
+from fogline.storage.ingest.decode import ArrivedMessage, decode
 from fogline.storage.ingest.log_to_store import READER
 from fogline.storage.ingest.mapping import Insights, Readings
 from fogline.storage.store import SiteStore
@@ -33,7 +33,7 @@ from tests.waiting import wait_for
 ALL = Readings(entity="s", time="t", labels=("c",), prefix="p.")
 
 
-def message(body: object) -> Message:
+def message(body: object) -> ArrivedMessage:
     return "city/1", body if isinstance(body, bytes) else json.dumps(body).encode(), START
 
 

@@ -24,9 +24,9 @@ from fogline.fabric.query.query_types import (
     AWAY,
     REFUSED,
     AggregateQuery,
+    ChangeOffset,
     NodeAnswer,
     NodeBackend,
-    Place,
     Range,
     Selected,
     Whole,
@@ -71,7 +71,7 @@ def as_table(rows: Rows) -> pa.Table:
     )
 
 
-def page_of(rows: Rows, after: Place | None, limit: int, descending: bool) -> pa.Table:
+def page_of(rows: Rows, after: ChangeOffset | None, limit: int, descending: bool) -> pa.Table:
     """What a node answers."""
     ordered = sorted(rows, reverse=descending)
     if after is not None:
@@ -82,7 +82,7 @@ def page_of(rows: Rows, after: Place | None, limit: int, descending: bool) -> pa
 @given(NODES, st.integers(1, 9), st.booleans())
 def test_pages_against_a_sorted_list(nodes: dict[str, Rows], limit: int, descending: bool) -> None:
     everything = [(time, node, seq) for node, rows in nodes.items() for time, seq in rows]
-    places: dict[str, Place] = {}
+    places: dict[str, ChangeOffset] = {}
     found: list[tuple[int, str, int]] = []
     while True:
         parts = {n: page_of(rows, places.get(n), limit, descending) for n, rows in nodes.items()}
@@ -100,7 +100,7 @@ def test_values_come_once_when_nodes_come_and_go(
     nodes: dict[str, Rows], limit: int, chance: object
 ) -> None:
     """A node that is away for a page is asked from its own place later."""
-    places: dict[str, Place] = {}
+    places: dict[str, ChangeOffset] = {}
     found: list[tuple[str, int]] = []
     idle = 0
     while idle < 20:

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from fogline.formats import BadMessage
-from fogline.gateway.operators import Message
+from fogline.gateway.operators import ReceivedMessage
 from fogline.gateway.operators.decode import Decoder, read_options
 from fogline.log import LogWriter
 from fogline.storage.ingest.columns import decode_batch
@@ -102,7 +102,7 @@ def by_spark(
 def by_gateway(stream: Stream, payload: bytes) -> Rows:
     decoder = Decoder(read_options(stream.options()))
     try:
-        records = decoder.decode(Message("t", payload, ARRIVAL))
+        records = decoder.decode(ReceivedMessage("t", payload, ARRIVAL))
     except BadMessage:
         return None
     return [stream.row(record.time, record.values) for record in records]

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from fogline.gateway.jobs.chain import Chain, Results
-from fogline.gateway.operators import Message
+from fogline.gateway.operators import ReceivedMessage
 
 BASE = 1_767_225_600_000
 Records = list[dict[str, Any]]
 
 
-def message(content: Any, topic: str = "d/1", arrival: int = BASE * 1000) -> Message:
+def message(content: Any, topic: str = "d/1", arrival: int = BASE * 1000) -> ReceivedMessage:
     payload = content if isinstance(content, bytes) else json.dumps(content).encode()
-    return Message(topic, payload, arrival)
+    return ReceivedMessage(topic, payload, arrival)
 
 
 def run(

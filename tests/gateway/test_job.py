@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fogline.common.state_files import read_state
 from fogline.gateway.jobs import job as job_module
 from fogline.gateway.jobs.files import JobFiles
-from fogline.gateway.jobs.inputs import Input
+from fogline.gateway.jobs.inputs import InputLog
 from fogline.gateway.jobs.job import GatewayJob
 from fogline.gateway.jobs.ledger import LedgerEntry
 from fogline.log import LogFull, LogWriter, SiteLog
@@ -48,7 +48,7 @@ class Bench:
         self.job = self.open()
 
     def open(self) -> GatewayJob:
-        source = Input(self.logs.folder("in/x"), journal=False)
+        source = InputLog(self.logs.folder("in/x"), journal=False)
         self.job = GatewayJob(self.entry, ("d/+",), source, JobFiles(self.root, self.logs))
         return self.job
 

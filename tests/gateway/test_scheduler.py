@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fogline.gateway.runtime.scheduler import Scheduler
+from fogline.gateway.runtime.scheduler import StepScheduler
 
 
 def idle() -> bool:
@@ -12,9 +12,9 @@ def idle() -> bool:
 
 
 @pytest.fixture
-def scheduler(monkeypatch: pytest.MonkeyPatch) -> Scheduler:
+def scheduler(monkeypatch: pytest.MonkeyPatch) -> StepScheduler:
     """One that is not started, and in which nobody may wait."""
-    made = Scheduler()
+    made = StepScheduler()
 
     def wait(seconds: float | None) -> None:
         raise AssertionError(f"waits {seconds} s")
@@ -23,7 +23,7 @@ def scheduler(monkeypatch: pytest.MonkeyPatch) -> Scheduler:
     return made
 
 
-def test_a_task_comes_a_little_early_rather_than_alone(scheduler: Scheduler) -> None:
+def test_a_task_comes_a_little_early_rather_than_alone(scheduler: StepScheduler) -> None:
     scheduler.add(idle)
     task = scheduler._next()
     assert task is not None
@@ -38,7 +38,7 @@ def test_a_task_comes_a_little_early_rather_than_alone(scheduler: Scheduler) -> 
 
 
 def test_who_waits_is_woken_only_for_what_comes_first(
-    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+    scheduler: StepScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     woken: list[int] = []
     monkeypatch.setattr(scheduler._changed, "notify", lambda: woken.append(1))

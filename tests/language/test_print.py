@@ -21,7 +21,7 @@ from fogline.language.ast import (
     SessionWindow,
     Statement,
     TimeWindow,
-    Window,
+    WindowClause,
 )
 from tests.language.cases import CONDITIONS, EXPRESSIONS, STATEMENTS
 from tests.language.trees import files
@@ -65,7 +65,7 @@ def test_any_tree(file: QueryFile) -> None:
         (SessionWindow(30_000), "SESSION 30 SECONDS"),
     ],
 )
-def test_window(window: Window, text: str) -> None:
+def test_window(window: WindowClause, text: str) -> None:
     assert print_window(window) == text
 
 

@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from fogline.log import LogReader, LogWriter, Record
+from fogline.log import LogReader, LogRecord, LogWriter
 from fogline.log.files import committed
 from fogline.log.files.segments import heads, list_segments
 
@@ -17,14 +17,14 @@ def writer(folder: Path, segment_bytes: int = 64 << 20, min_free_bytes: int = 0)
     return LogWriter(folder, TOPIC, segment_bytes=segment_bytes, min_free_bytes=min_free_bytes)
 
 
-def records(count: int, start: int = 0, size: int = 20) -> list[Record]:
+def records(count: int, start: int = 0, size: int = 20) -> list[LogRecord]:
     return [
         (f"city/{i % 3}", f"{i:08d}".encode().ljust(size, b"."))
         for i in range(start, start + count)
     ]
 
 
-def write(folder: Path, commits: list[list[Record]], segment_bytes: int = 64 << 20) -> list[int]:
+def write(folder: Path, commits: list[list[LogRecord]], segment_bytes: int = 64 << 20) -> list[int]:
     """One commit per list; returns the end of each."""
     with writer(folder, segment_bytes) as log:
         ends = []
@@ -34,7 +34,7 @@ def write(folder: Path, commits: list[list[Record]], segment_bytes: int = 64 << 
     return ends
 
 
-def read(folder: Path, position: int | None = None, max_bytes: int = 4 << 20) -> list[Record]:
+def read(folder: Path, position: int | None = None, max_bytes: int = 4 << 20) -> list[LogRecord]:
     """Everything that can be read from a position, or from the first one."""
     with LogReader(folder) as log:
         return follow(log, log.first() if position is None else position, max_bytes)
@@ -42,9 +42,9 @@ def read(folder: Path, position: int | None = None, max_bytes: int = 4 << 20) ->
 
 def follow(
     log: LogReader, position: int, max_bytes: int = 4 << 20, stop: int = 1 << 62
-) -> list[Record]:
+) -> list[LogRecord]:
     """Everything from a position on, up to the first read that ends at or behind `stop`."""
-    found: list[Record] = []
+    found: list[LogRecord] = []
     while position < stop:
         more, position = log.read(position, max_bytes)
         if not more:

@@ -21,7 +21,7 @@ from fogline.log import (
     set_position,
 )
 from fogline.log.files.positions import readers_of
-from fogline.log.retention import Stretch, removable
+from fogline.log.retention import SegmentView, removable
 from tests.log.kit import follow, records, segments, writer
 
 
@@ -112,7 +112,7 @@ stretch_lists = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 100)), max
 def test_the_decision(drawn: list[tuple[int, int]], needed: int, age: int, size: int) -> None:
     stretches, first = [], 0
     for length, newest in drawn:
-        stretches.append(Stretch(first, first + length, newest))
+        stretches.append(SegmentView(first, first + length, newest))
         first += length
     count = removable(stretches, needed, Limits(age, size), now=100)
     assert 0 <= count <= max(len(stretches) - 1, 0)

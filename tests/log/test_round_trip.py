@@ -16,8 +16,8 @@ from fogline.log import (
     LogError,
     LogGone,
     LogReader,
+    LogRecord,
     LogWriter,
-    Record,
     SiteLog,
     enforce,
 )
@@ -29,7 +29,7 @@ record_lists = st.lists(st.tuples(topics, st.binary(max_size=60)), min_size=1, m
 
 @given(st.lists(record_lists, max_size=6), st.integers(1, 400), st.integers(1, 300))
 def test_everything_comes_back(
-    commits: list[list[Record]], segment_bytes: int, max_bytes: int
+    commits: list[list[LogRecord]], segment_bytes: int, max_bytes: int
 ) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name) / "log"
@@ -151,7 +151,7 @@ def test_waiting_ends_with_the_next_commit(folder: Path) -> None:
 
 def test_two_readers_follow_a_writer(folder: Path) -> None:
     wanted = records(3000)
-    found: dict[int, list[Record]] = {0: [], 1: []}
+    found: dict[int, list[LogRecord]] = {0: [], 1: []}
 
     def run(number: int) -> None:
         position = 0

@@ -16,12 +16,12 @@ from fogline.plan.lowering.program import Program, lower
 from fogline.plan.rules import optimise
 from fogline.spark.compile.scan import Input
 from fogline.spark.run.engine import StreamRun, run_batch
-from fogline.testing.reference import Record
+from fogline.testing.reference import ReferenceRecord
 
 Found = dict[tuple[Any, ...], list[tuple[Any, int]]]
 
 
-def write_records(path: Path, records: Sequence[Record]) -> Path:
+def write_records(path: Path, records: Sequence[ReferenceRecord]) -> Path:
     """The records as lines, in order of arrival; the time is the field `time`."""
     lines = [json.dumps({"time": r["time"], **r["fields"]}) for r in records]
     path.write_text("".join(f"{line}\n" for line in lines))

@@ -13,15 +13,15 @@ import pytest
 
 from fogline.common.errors import FoglineError, UsageError
 from fogline.simulate import FORMATS, STREAMS, Event, Run, Wire, encode, events, write_file
-from fogline.simulate.schema import Format, Value
+from fogline.simulate.schema import FieldValue, FormatName
 
 
-def read_json(line: str, name: str) -> tuple[int, dict[str, Value]]:
+def read_json(line: str, name: str) -> tuple[int, dict[str, FieldValue]]:
     fields = json.loads(line)
     return fields.pop("time"), fields
 
 
-def read_csv(line: str, name: str) -> tuple[int, dict[str, Value]]:
+def read_csv(line: str, name: str) -> tuple[int, dict[str, FieldValue]]:
     time, *cells = next(csv.reader(io.StringIO(line)))
     fields = STREAMS[name].fields
     kinds = [str if f.decimals is None else int if f.decimals == 0 else float for f in fields]
@@ -29,12 +29,12 @@ def read_csv(line: str, name: str) -> tuple[int, dict[str, Value]]:
     return int(time), dict(zip([f.name for f in fields], values, strict=True))
 
 
-def read_senml(line: str, name: str) -> tuple[int, dict[str, Value]]:
+def read_senml(line: str, name: str) -> tuple[int, dict[str, FieldValue]]:
     prefix, pack = line.split(",", 1)
     parsed = json.loads(pack)
     assert parsed["bt"] == int(prefix)
     found = {e["n"]: e.get("v", e.get("sv")) for e in parsed["e"]}
-    fields: dict[str, Value] = {}
+    fields: dict[str, FieldValue] = {}
     for field in STREAMS[name].fields:
         text = found.get(field.name)
         is_text = field.decimals is None or text is None
@@ -48,7 +48,7 @@ READERS = {"json": read_json, "csv": read_csv, "senml": read_senml}
 @pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("format", FORMATS)
 def test_files_parse_back_and_equal_the_events_one_by_one(
-    name: str, format: Format, tmp_path: Path
+    name: str, format: FormatName, tmp_path: Path
 ) -> None:
     path = tmp_path / "stream"
     assert write_file(path, Run(name, 3000, 3, "burst", 4), Wire(format)) == 9000
@@ -62,7 +62,7 @@ def test_files_parse_back_and_equal_the_events_one_by_one(
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_files_of_one_seed_are_identical(format: Format, tmp_path: Path) -> None:
+def test_files_of_one_seed_are_identical(format: FormatName, tmp_path: Path) -> None:
     wire = Wire(format, shuffle=2, bad=0.1)
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         write_file(tmp_path / name, Run("city", 2000, 10, seed=seed), wire)
@@ -89,7 +89,7 @@ def test_shuffle_displaces_within_its_bound_and_loses_nothing(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_rubbish_is_added_and_nothing_else_changes(format: Format, tmp_path: Path) -> None:
+def test_rubbish_is_added_and_nothing_else_changes(format: FormatName, tmp_path: Path) -> None:
     run = Run("city", 1000, 10, seed=6)
     write_file(tmp_path / "plain", run, Wire(format))
     written = write_file(tmp_path / "mixed", run, Wire(format, bad=0.2))

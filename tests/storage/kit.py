@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from fogline.log import LogWriter, Record
+from fogline.log import LogRecord, LogWriter
 from fogline.storage.limits import StoreLimits
 from fogline.storage.store import SiteStore
 from fogline.storage.values import Value, from_values
@@ -27,7 +27,7 @@ class Clock:
         return self.now
 
 
-def reading(number: int) -> Record:
+def reading(number: int) -> LogRecord:
     """A message whose number is its value and its time."""
     body = {"time": START // 1000 + number, "sensor": f"s{number % 7}", "x": number}
     return f"city/{number % 3}", json.dumps(body).encode()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fogline.common.errors import UsageError
 from fogline.log import LogWriter
 from fogline.storage.ingest.columns import _by_columns, decode_batch
-from fogline.storage.ingest.decode import Message, decode
+from fogline.storage.ingest.decode import ArrivedMessage, decode
 from fogline.storage.ingest.log_to_store import Feeder
 from fogline.storage.ingest.mapping import Insights, Readings
 from fogline.storage.store import SiteStore
@@ -28,7 +28,7 @@ def decoded(source: Readings | Insights, *bodies: object) -> list[Value]:
     return to_values(decode(source, [message(body) for body in bodies]).table)
 
 
-def message(body: object) -> Message:
+def message(body: object) -> ArrivedMessage:
     payload = body if isinstance(body, bytes) else json.dumps(body).encode()
     return "city/1", payload, ARRIVAL
 

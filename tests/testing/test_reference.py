@@ -16,7 +16,7 @@ from fogline.language.ast import (
     EventWindow,
     Expression,
     Insight,
-    Key,
+    KeyExpression,
     Membership,
     Metric,
     Negate,
@@ -31,10 +31,10 @@ from fogline.language.ast import (
     Stream,
     Text,
     TimeWindow,
-    Window,
+    WindowClause,
 )
 from fogline.language.parser import parse
-from fogline.testing.reference import Record, evaluate
+from fogline.testing.reference import ReferenceRecord, evaluate
 
 X, Y = Metric("x"), Metric("y")
 DEVICE, CITY = Metric("device"), Metric("city")
@@ -48,11 +48,11 @@ def seconds(n: float) -> TimeWindow:
 def call(
     function: str,
     *arguments: Expression,
-    window: Window | None = None,
+    window: WindowClause | None = None,
     offset: TimeWindow | None = None,
     parameters: tuple[float, ...] = (),
     condition: Condition | None = None,
-    keys: tuple[Key, ...] = (),
+    keys: tuple[KeyExpression, ...] = (),
 ) -> Call:
     return Call(function, arguments, parameters, condition, window, offset, keys)
 
@@ -61,16 +61,18 @@ def stream(name: str = "s", provider: str = "memory", **parameters: str) -> Stre
     return Stream(name, Provider(provider, tuple(Parameter(k, v) for k, v in parameters.items())))
 
 
-def at(time: float, **fields: Any) -> Record:
+def at(time: float, **fields: Any) -> ReferenceRecord:
     return {"time": round(time * S), "fields": fields}
 
 
-def xs(*values: float) -> list[Record]:
+def xs(*values: float) -> list[ReferenceRecord]:
     """One record a second from second 0."""
     return [at(i, x=value) for i, value in enumerate(values)]
 
 
-def run(records: list[Record], *insights: Insight, streams: tuple[Stream, ...] = ()) -> list[Any]:
+def run(
+    records: list[ReferenceRecord], *insights: Insight, streams: tuple[Stream, ...] = ()
+) -> list[Any]:
     return evaluate(QueryFile((*(streams or (stream(),)), *insights)), records)
 
 
@@ -79,7 +81,7 @@ def of(results: list[Any], name: str = "i") -> list[tuple[float, Any]]:
     return [(r["window"]["end"] / S, r["value"]) for r in results if r["insight"] == name]
 
 
-def value_of(expression: Expression, records: list[Record], **more: Any) -> Any:
+def value_of(expression: Expression, records: list[ReferenceRecord], **more: Any) -> Any:
     """The value at second 10 of an insight evaluated every ten seconds."""
     found = run(records, Insight("i", expression, every=seconds(10), **more))
     assert len(found) <= 1
@@ -395,7 +397,7 @@ def test_the_count_is_the_largest_behind_any_aggregate() -> None:
 
 
 def test_a_metric_comes_from_the_streams_it_names() -> None:
-    records: list[Record] = [
+    records: list[ReferenceRecord] = [
         {"time": 0, "fields": {"x": 1}, "stream": "a"},
         {"time": 0, "fields": {"x": 2}, "stream": "b"},
         {"time": 0, "fields": {"x": 4}},
@@ -442,7 +444,7 @@ def test_a_stream_of_whole_records_can_be_counted() -> None:
 # ── aggregates of aggregates, references ───────────────────────────────────────────────────────
 
 
-def by_device() -> list[Record]:
+def by_device() -> list[ReferenceRecord]:
     return [
         at(0, x=1, device="a", city="n"),
         at(0, x=5, device="b", city="n"),

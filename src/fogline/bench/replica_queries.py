@@ -21,7 +21,7 @@ from fogline.common.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Experiment:
     """The settings of one experiment."""
 
     nodes: int
@@ -60,7 +60,7 @@ class Gain:
 class Gains:
     """All runs of a case."""
 
-    case: Case
+    case: Experiment
     runs: int
     found: tuple[Gain, ...]
     proven: bool
@@ -80,7 +80,7 @@ class Gains:
         return [getattr(gain, field) for gain in self.found]
 
 
-def simulate(case: Case, runs: int, seed: int, seconds: float = 10.0) -> Gains:
+def simulate(case: Experiment, runs: int, seed: int, seconds: float = 10.0) -> Gains:
     """Places `runs` random queries; `seconds` bounds each of them."""
     random = np.random.default_rng(seed)
     found, proven = [], True
@@ -95,7 +95,7 @@ def simulate(case: Case, runs: int, seed: int, seconds: float = 10.0) -> Gains:
     return Gains(case, runs, tuple(found), proven)
 
 
-def draw(case: Case, random: np.random.Generator) -> ReplicaQuery:
+def draw(case: Experiment, random: np.random.Generator) -> ReplicaQuery:
     """A random query. Staleness is the latency between a source's home and the replica's node."""
     latencies = draw_latencies(case, random)
     computes, *homes = (int(n) for n in random.permutation(case.nodes)[: case.sources + 1])
@@ -109,7 +109,7 @@ def draw(case: Case, random: np.random.Generator) -> ReplicaQuery:
     return ReplicaQuery(tuple(sources), slots=case.replicas if case.anywhere else None)
 
 
-def draw_latencies(case: Case, random: np.random.Generator) -> NDArray[np.float64]:
+def draw_latencies(case: Experiment, random: np.random.Generator) -> NDArray[np.float64]:
     """Symmetric, uniform in [0.1, 10], times the factors of both ends; 0 to itself."""
     upper = np.triu(random.uniform(0.1, 10, (case.nodes, case.nodes)), 1)
     latencies = upper + upper.T

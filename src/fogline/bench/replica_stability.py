@@ -52,7 +52,7 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StabilityOutcome:
     """What became of a scenario."""
 
     histories: tuple[NodeHistory, ...]
@@ -88,7 +88,7 @@ def document_rates() -> tuple[float, ...]:
     return tuple(zipf_rates(50, seed=11_823))
 
 
-def simulate(scenario: Scenario, seed: int) -> Outcome:
+def simulate(scenario: Scenario, seed: int) -> StabilityOutcome:
     random = np.random.default_rng(seed)
     shape = (scenario.steps, len(scenario.rates))
     fails = random.random(shape) < np.array(scenario.rates)
@@ -196,10 +196,10 @@ class _Cluster:
             for fails, restarts in zip(self.fails, self.restarts, strict=True)
         )
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> StabilityOutcome:
         everyone = range(len(self.blocks))
         left = sum(self._left(node, everyone).bit_count() for node in everyone)
-        return Outcome(
+        return StabilityOutcome(
             histories=self.histories(),
             scores=tuple(self.scores),
             chosen=tuple(self.times_chosen),

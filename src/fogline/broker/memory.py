@@ -25,7 +25,7 @@ from fogline.broker.interface import (
     Filters,
     Message,
 )
-from fogline.broker.memory_hub import Hub, Session, hub
+from fogline.broker.memory_hub import Hub, MemorySession, hub
 from fogline.broker.options import BrokerOptions
 from fogline.broker.outbox import Outbox
 from fogline.broker.topics import check_filters, check_messages
@@ -42,7 +42,7 @@ class MemoryBroker(Broker):
         self._client_id = self._options.client_id or to.new_name()
         self._outbox = Outbox(self._options.queue_messages, self._options.queue_bytes)
         self._wanted: dict[str, int] = {}
-        self._session: Session | None = None
+        self._session: MemorySession | None = None
         self._connection = 0
         self._connected = False
         self._closed = False
@@ -151,7 +151,7 @@ class MemoryBroker(Broker):
             self._outbox.confirm(0, error)
         self._outbox.announce()
 
-    def _await_session(self, timeout: float) -> Session:
+    def _await_session(self, timeout: float) -> MemorySession:
         self._hub.changed.wait_for(lambda: self._connected or self._closed, timeout)
         self._check_open()
         if not self._connected or self._session is None:

@@ -26,7 +26,7 @@ class Client(Protocol):
     def found(self) -> None: ...
 
 
-class Session:
+class MemorySession:
     """What the hub knows of one client id, whether it is connected or away."""
 
     def __init__(self, client_id: str, persistent: bool) -> None:
@@ -79,7 +79,7 @@ class Hub:
     def __init__(self) -> None:
         self.changed = threading.Condition(threading.RLock())
         self.up = True
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, MemorySession] = {}
         self._retained: dict[str, Message] = {}
         self._turns: dict[str, int] = {}
         self._names = itertools.count(1)
@@ -117,7 +117,9 @@ class Hub:
     def new_name(self) -> str:
         return f"client-{next(self._names)}"
 
-    def attach(self, client: Client, client_id: str, persistent: bool) -> tuple[Session, bool]:
+    def attach(
+        self, client: Client, client_id: str, persistent: bool
+    ) -> tuple[MemorySession, bool]:
         """The client's session, and whether it was there before; another holder loses it."""
         session = self._sessions.get(client_id)
         if session is not None and session.online:
@@ -125,12 +127,12 @@ class Hub:
             session = self._sessions.get(client_id)
         present = session is not None and persistent
         if session is None or not persistent:
-            session = Session(client_id, persistent)
+            session = MemorySession(client_id, persistent)
         self._sessions[client_id] = session
         session.client = client
         return session, present
 
-    def leave(self, client: Client, session: Session) -> None:
+    def leave(self, client: Client, session: MemorySession) -> None:
         """A good-bye: no last will."""
         if client in self._away:
             self._away.remove(client)
@@ -138,7 +140,9 @@ class Hub:
             session.client = session.will = None
             self._detach(session)
 
-    def subscribe(self, session: Session, pattern: str, qos: int, greeted: bool = False) -> None:
+    def subscribe(
+        self, session: MemorySession, pattern: str, qos: int, greeted: bool = False
+    ) -> None:
         """`greeted`: it is not sent what is retained."""
         session.filters[pattern] = qos
         group, plain = split_share(pattern)
@@ -159,9 +163,9 @@ class Hub:
             session.add(fresh._replace(qos=min(qos, fresh.qos)))
         self.changed.notify_all()
 
-    def _receivers(self, topic: str) -> Iterator[tuple[Session, int]]:
+    def _receivers(self, topic: str) -> Iterator[tuple[MemorySession, int]]:
         """Each session once, and of every sharing group one member, in turn."""
-        shared: dict[str, list[Session]] = {}
+        shared: dict[str, list[MemorySession]] = {}
         for session in self._sessions.values():
             best = -1
             for pattern, qos in session.filters.items():
@@ -178,12 +182,12 @@ class Hub:
             chosen = self._next_member(pattern, members)
             yield chosen, chosen.filters[pattern]
 
-    def _next_member(self, pattern: str, members: list[Session]) -> Session:
+    def _next_member(self, pattern: str, members: list[MemorySession]) -> MemorySession:
         turn = self._turns[pattern] = self._turns.get(pattern, -1) + 1
         ready = [session for session in members if session.online] or members
         return ready[turn % len(ready)]
 
-    def _lose(self, session: Session, reason: str) -> None:
+    def _lose(self, session: MemorySession, reason: str) -> None:
         client, will = session.client, session.will
         session.client = session.will = None
         self._detach(session)
@@ -192,7 +196,7 @@ class Hub:
         if will is not None:
             self.route(will)
 
-    def _detach(self, session: Session) -> None:
+    def _detach(self, session: MemorySession) -> None:
         if session.persistent:
             session.requeue()
         else:

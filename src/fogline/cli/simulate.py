@@ -15,7 +15,7 @@ from fogline.common.errors import UsageError
 from fogline.simulate.encode import FORMATS
 from fogline.simulate.messages import Wire
 from fogline.simulate.patterns import PATTERNS
-from fogline.simulate.schema import Format
+from fogline.simulate.schema import FormatName
 from fogline.simulate.streams import DEFAULT_START_MS, STREAMS, Run
 
 EPILOG = """\b
@@ -122,7 +122,7 @@ def simulate(
         raise UsageError("no destination for the stream", "give either --out FILE or --mqtt URL")
     begin = DEFAULT_START_MS if start is None else start_ms(start)
     run = Run(stream, rate, seconds, pattern, seed, begin)
-    wire = Wire(cast(Format, format_ or run.stream.default_format), shuffle, bad)
+    wire = Wire(cast(FormatName, format_ or run.stream.default_format), shuffle, bad)
     if mqtt is not None:
         _publish(mqtt, run, wire, quiet)
     elif out is not None:

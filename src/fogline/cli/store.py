@@ -89,7 +89,7 @@ def latest(**options: Any) -> None:
     """Show the latest value of each metric and entity."""
     from fogline.cli.site import query
 
-    query.latest(query.Asked(**options))
+    query.latest(query.QueryRequest(**options))
 
 
 @query.command(
@@ -118,7 +118,7 @@ def range_(
     """Show all values of a time range, in order."""
     from fogline.cli.site import query
 
-    query.values(query.Asked(**options), (start, end), limit, newest, arrow)
+    query.values(query.QueryRequest(**options), (start, end), limit, newest, arrow)
 
 
 @query.command(
@@ -148,7 +148,7 @@ def aggregate(
     """Aggregate values over time buckets."""
     from fogline.cli.site import query
 
-    query.aggregate(query.Asked(**options), (start, end), bucket, functions)
+    query.aggregate(query.QueryRequest(**options), (start, end), bucket, functions)
 
 
 @query.command(cls=Examples, example="fogline query metrics cpu_")
@@ -159,7 +159,7 @@ def metrics(prefix: str, **options: Any) -> None:
     """List metrics with their entities, sites and metadata."""
     from fogline.cli.site import query
 
-    query.metrics(query.Asked(**options), prefix)
+    query.metrics(query.QueryRequest(**options), prefix)
 
 
 @query.command(cls=Examples, example="fogline query nodes")
@@ -169,7 +169,7 @@ def nodes(**options: Any) -> None:
     """List all sites with a store, their latency, and the copies they hold."""
     from fogline.cli.site import query
 
-    query.nodes(query.Asked(**options))
+    query.nodes(query.QueryRequest(**options))
 
 
 @query.command(
@@ -198,7 +198,7 @@ def sql(
     """Run one SELECT over history, latest and metadata of a site, or of all."""
     from fogline.cli.site import query
 
-    query.sql(query.Asked(**options), statement, scope or "node", (start, end))
+    query.sql(query.QueryRequest(**options), statement, scope or "node", (start, end))
 
 
 @query.command(cls=Examples, example="fogline query spaces")
@@ -209,7 +209,7 @@ def spaces(**options: Any) -> None:
     """List the spaces of applications, their columns, and their sites."""
     from fogline.cli.site import query
 
-    query.spaces(query.Asked(**options))
+    query.spaces(query.QueryRequest(**options))
 
 
 @query.command(cls=Examples, example="fogline query space orders --key a-17 --from -1h")
@@ -241,7 +241,7 @@ def space(
     """Show the rows of a space from all sites that have it, ordered by time."""
     from fogline.cli.site import query
 
-    query.space(query.Asked(**options), name, key, (start, end), limit, newest, arrow)
+    query.space(query.QueryRequest(**options), name, key, (start, end), limit, newest, arrow)
 
 
 @query.command(cls=Examples, example="fogline query put door 1 --entity room-7")
@@ -255,7 +255,7 @@ def put(metric: str, value: str, entity: str, time: str | None, **options: Any) 
     """Store one value at the site that is asked."""
     from fogline.cli.site import query
 
-    query.put(query.Asked(**options), metric, value, entity, time)
+    query.put(query.QueryRequest(**options), metric, value, entity, time)
 
 
 @click.group()

@@ -6,7 +6,7 @@ from fogline.control.errors import ControlError, NoAnswerError
 from fogline.control.node import ControlledNode, ControlledNodes
 from fogline.control.presence import Member
 from fogline.control.registry import SILENT_SECONDS, NodeRegistry
-from fogline.control.worker import Operation
+from fogline.control.worker import OperationHandler
 
 __all__ = [
     "SILENT_SECONDS",
@@ -18,5 +18,5 @@ __all__ = [
     "Member",
     "NoAnswerError",
     "NodeRegistry",
-    "Operation",
+    "OperationHandler",
 ]

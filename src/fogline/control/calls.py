@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from fogline.broker import Message
 from fogline.common.errors import DataError, FoglineError
 from fogline.control.connection import ControlConnection
-from fogline.control.envelope import Answer, ControlRequest, Part
+from fogline.control.envelope import Answer, ControlRequest, NodePart
 from fogline.control.errors import ControlError, NoAnswerError
 
 Body = dict[str, Any]
@@ -35,8 +35,8 @@ class OutgoingRequest(NamedTuple):
 
     topic: str
     op: str
-    body: Part
-    nodes: Mapping[str, Part] = MappingProxyType({})
+    body: NodePart
+    nodes: Mapping[str, NodePart] = MappingProxyType({})
 
 
 @dataclass(slots=True, eq=False)

@@ -14,13 +14,13 @@ from fogline.common.errors import DataError
 from fogline.control import topics
 from fogline.control.calls import Body, OutgoingRequest
 from fogline.control.connection import ControlOptions, Hooks
-from fogline.control.envelope import Part
+from fogline.control.envelope import NodePart
 from fogline.control.errors import ControlError
 from fogline.control.groups import Outcome, outcomes_of
 from fogline.control.peer import Peer, ServedTopic
 from fogline.control.registry import NodeRegistry
 from fogline.control.rivals import new_instance
-from fogline.control.worker import Operation
+from fogline.control.worker import OperationHandler
 from fogline.model.nodes import NodeView, is_name
 
 Heard = Callable[[Mapping[str, Outcome]], None]
@@ -43,7 +43,7 @@ class ControlClient:
     def __init__(
         self,
         url: str,
-        operations: Mapping[str, Operation],
+        operations: Mapping[str, OperationHandler],
         on_change: Callable[[], None],
         name: str,
         options: ControlOptions | None = None,
@@ -106,7 +106,7 @@ class ControlClient:
         return future
 
     def send_each(
-        self, op: str, body: Part, parts: Mapping[str, Part], timeout: float, heard: Heard
+        self, op: str, body: NodePart, parts: Mapping[str, NodePart], timeout: float, heard: Heard
     ) -> None:
         """Like `send` to each of these nodes, with the body and its own part, but on their way all
         at once, and those that share a topic with one request. `heard` is called by any thread, as

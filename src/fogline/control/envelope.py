@@ -27,7 +27,7 @@ MOST_JOINED_BYTES = 64 << 10
 """Of answers in one message."""
 ANSWERS = "answers"
 
-Part = Mapping[str, Any]
+NodePart = Mapping[str, Any]
 """What one node gets besides the body of a request."""
 
 
@@ -43,7 +43,7 @@ class ControlRequest:
     deadline: float
     """Seconds since the epoch."""
     answer: str
-    nodes: Mapping[str, Part] = field(default_factory=dict)
+    nodes: Mapping[str, NodePart] = field(default_factory=dict)
     """For whom it is, where nodes share a topic, and what each of them gets besides the body."""
 
     def __post_init__(self) -> None:

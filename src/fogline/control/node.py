@@ -22,7 +22,7 @@ from fogline.control.peer import Peer, ServedTopic
 from fogline.control.presence import Member, Presence, status_messages
 from fogline.control.rhythm import Beat, Rhythm
 from fogline.control.rivals import new_instance
-from fogline.control.worker import Operation, Operations
+from fogline.control.worker import OperationHandler, Operations
 from fogline.model.nodes import Node
 
 
@@ -165,7 +165,7 @@ class ControlledNode(ControlledNodes):
         self,
         url: str,
         describe: Callable[[], Node],
-        operations: Mapping[str, Operation],
+        operations: Mapping[str, OperationHandler],
         status: Callable[[], dict[str, Any]],
         options: ControlOptions | None = None,
     ) -> None:

@@ -25,8 +25,8 @@ from fogline.common.errors import DataError, FoglineError
 from fogline.control.envelope import Answer, ControlRequest, joined
 from fogline.control.groups import answer_of
 
-Operation = Callable[[dict[str, Any]], dict[str, Any]]
-Operations = Mapping[str, Operation]
+OperationHandler = Callable[[dict[str, Any]], dict[str, Any]]
+Operations = Mapping[str, OperationHandler]
 _Key = tuple[str, str]
 """Who asked, by the topic of the answer, and the request's id."""
 

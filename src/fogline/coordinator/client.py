@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from fogline.common.errors import START_COORDINATOR, DataError, UnavailableError, UsageError
-from fogline.common.http.client import HttpClient, Parameters, Patience, Service, part
+from fogline.common.http.client import HttpClient, Parameters, Patience, RemoteService, part
 from fogline.coordinator.config import default_folder
 
 TYPES = {"yaml": "application/yaml", "plan": "application/json", "ins": "text/x-insights"}
-COORDINATOR = Service(
+COORDINATOR = RemoteService(
     "the coordinator",
     f"{START_COORDINATOR}, or set FOGLINE_COORDINATOR to the address of another",
 )

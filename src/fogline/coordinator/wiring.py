@@ -20,7 +20,7 @@ from fogline.common.errors import DataError, FoglineError, SetupError
 from fogline.common.state_files import StateDamaged, read_state, write_state
 from fogline.control.connection import ControlOptions
 from fogline.control.coordinator import ControlClient, Heard
-from fogline.control.envelope import Part
+from fogline.control.envelope import NodePart
 from fogline.control.errors import ControlError, NoAnswerError
 from fogline.coordinator.api.service import Parts, Service
 from fogline.coordinator.config import ControlBrokerConfig, CoordinatorConfig
@@ -61,7 +61,7 @@ class ControlLine:
         return self._client.send(node, op, body, timeout)
 
     def send_each(
-        self, op: str, body: Part, parts: Mapping[str, Part], timeout: float, heard: Heard
+        self, op: str, body: NodePart, parts: Mapping[str, NodePart], timeout: float, heard: Heard
     ) -> None:
         self._client.send_each(op, body, parts, timeout, heard)
 

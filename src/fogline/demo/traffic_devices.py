@@ -30,7 +30,7 @@ GOOD, ERRONEOUS, MALFORMED = "good", "erroneous", "malformed"
 """Readable and complete; readable but with a value missing; unreadable."""
 
 
-class Reading(NamedTuple):
+class DeviceReading(NamedTuple):
     due_ms: int
     topic: str
     text: str
@@ -80,7 +80,7 @@ class Devices:
         with self._lock:
             return {kind: self._counts[kind] for kind in (GOOD, ERRONEOUS, MALFORMED)}
 
-    def _run(self, url: str, readings: Iterator[Reading]) -> None:
+    def _run(self, url: str, readings: Iterator[DeviceReading]) -> None:
         try:
             with open_broker(url, BrokerOptions()) as broker:
                 broker.connect()
@@ -89,14 +89,16 @@ class Devices:
         except FoglineError as error:
             self._problem = error
 
-    def _send(self, broker: Broker, batch: list[Reading]) -> None:
+    def _send(self, broker: Broker, batch: list[DeviceReading]) -> None:
         payloads = [Message(r.topic, r.text.encode("latin-1")) for r in batch]
         broker.publish(payloads).wait(_CONFIRM_SECONDS)
         with self._lock:
             self._counts.update(reading.kind for reading in batch)
 
 
-def due(readings: Iterator[Reading], wait: Callable[[float], bool]) -> Iterator[list[Reading]]:
+def due(
+    readings: Iterator[DeviceReading], wait: Callable[[float], bool]
+) -> Iterator[list[DeviceReading]]:
     """What is due, some twenty times a second, until there is no more or `wait` says stop."""
     ahead = next(readings, None)
     while ahead is not None:
@@ -111,7 +113,7 @@ def due(readings: Iterator[Reading], wait: Callable[[float], bool]) -> Iterator[
             return
 
 
-def site_readings(rate: float, seconds: float, start_ms: int, seed: int) -> Iterator[Reading]:
+def site_readings(rate: float, seconds: float, start_ms: int, seed: int) -> Iterator[DeviceReading]:
     """The streams of one site, `detectors/1` and so on, in the order of their times."""
     streams = (
         stream_readings(
@@ -122,14 +124,14 @@ def site_readings(rate: float, seconds: float, start_ms: int, seed: int) -> Iter
     return heapq.merge(*streams)
 
 
-def stream_readings(topic: str, run: Run) -> Iterator[Reading]:
+def stream_readings(topic: str, run: Run) -> Iterator[DeviceReading]:
     rng = random.Random(f"spoilt {run.seed}")
     for message in itertools.chain.from_iterable(messages(run, Wire("json"))):
         if rng.random() < SPOILT_SHARE:
-            yield Reading(message.due_ms, topic, spoilt(rng, message.text), MALFORMED)
+            yield DeviceReading(message.due_ms, topic, spoilt(rng, message.text), MALFORMED)
         else:
             kind = ERRONEOUS if ":null" in message.text else GOOD
-            yield Reading(message.due_ms, topic, message.text, kind)
+            yield DeviceReading(message.due_ms, topic, message.text, kind)
 
 
 def spoilt(rng: random.Random, text: str) -> str:

@@ -12,7 +12,7 @@ import click
 
 _LINE_SECONDS = 5.0
 
-Counts = Mapping[str, Mapping[str, Any]]
+JobCounts = Mapping[str, Mapping[str, Any]]
 
 
 class Progress:
@@ -32,13 +32,13 @@ class Progress:
     ) -> None:
         return None
 
-    def show(self, what: str, sent: int, jobs: Counts) -> None:
+    def show(self, what: str, sent: int, jobs: JobCounts) -> None:
         if time.monotonic() >= self._due:
             self._due = time.monotonic() + _LINE_SECONDS
             click.echo(f"{what}: {sent:,} sent; {summary(jobs)}", err=True)
 
 
-class Table(Progress):
+class JobTable(Progress):
     """A table of all jobs that redraws itself."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Table(Progress):
     ) -> None:
         self._live.stop()
 
-    def show(self, what: str, sent: int, jobs: Counts) -> None:
+    def show(self, what: str, sent: int, jobs: JobCounts) -> None:
         from rich.table import Table as Drawn
 
         table = Drawn(box=None, header_style="bold", title=f"{what}: {sent:,} sent")
@@ -75,10 +75,10 @@ class Table(Progress):
 
 
 def make_progress(as_json: bool) -> Progress:
-    return Table() if sys.stderr.isatty() and not as_json else Progress()
+    return JobTable() if sys.stderr.isatty() and not as_json else Progress()
 
 
-def summary(jobs: Counts) -> str:
+def summary(jobs: JobCounts) -> str:
     """What each kind of job has let through or taken in, all sites together."""
     clean = sum(job["out"] for name, job in jobs.items() if name.startswith("clean-"))
     totals = {"clean": clean}

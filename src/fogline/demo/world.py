@@ -19,7 +19,7 @@ from typing import Any, Self
 import yaml
 
 from fogline.common.errors import FoglineError, SetupError
-from fogline.common.http.client import HttpClient, Service
+from fogline.common.http.client import HttpClient, RemoteService
 from fogline.common.process.free_ports import free_port
 from fogline.common.process.parent_death import die_with_parent
 from fogline.coordinator.client import CoordinatorClient, find
@@ -216,7 +216,7 @@ class World:
     def status(self, site: str) -> dict[str, Any]:
         """What a site tells about itself; empty while nobody answers."""
         try:
-            client = HttpClient(self.address(site), Service(f"the site {site}"))
+            client = HttpClient(self.address(site), RemoteService(f"the site {site}"))
             return client.json("GET", "/status")
         except FoglineError:
             return {}

@@ -28,7 +28,7 @@ from fogline.common.errors import FoglineError, UsageError
 from fogline.common.http.server import listen_again
 from fogline.common.process.parent import Parent
 from fogline.common.process.priority import step_back
-from fogline.fabric.api.node import Node
+from fogline.fabric.api.node import FabricNode
 from fogline.fabric.api.rest import make_app
 from fogline.fabric.api.tokens_file import Callers
 from fogline.fabric.contract import ControlBroker, StoreProcessConfig, StoreStatus
@@ -127,7 +127,7 @@ class StoreProcess:
             self._fabric = Fabric(site, self._store, folder, self._secrets, options)
             opened.pop_all()  # from here on `stop` closes them
         logs = SiteLog(folder / "log")
-        self._node = Node(site, self._store, self._fabric, callers, keys)
+        self._node = FabricNode(site, self._store, self._fabric, callers, keys)
         self._feeding = Feeding(self._store, logs)
         self._streams = FabricFeed(logs, self._fabric.change_sources, self._describe)
 

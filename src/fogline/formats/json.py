@@ -12,7 +12,7 @@ from fogline.formats.errors import (
     too_deep,
     too_many_records,
 )
-from fogline.formats.values import Number
+from fogline.formats.values import NumberText
 
 
 def _no_constant(name: str) -> Any:
@@ -20,12 +20,12 @@ def _no_constant(name: str) -> Any:
 
 
 def _large_int(text: str) -> Any:
-    return int(text) if len(text) <= 400 else Number(text)
+    return int(text) if len(text) <= 400 else NumberText(text)
 
 
 _PLAIN = json.JSONDecoder(parse_constant=_no_constant)
 _CAREFUL = json.JSONDecoder(parse_constant=_no_constant, parse_int=_large_int)
-_TEXTS = json.JSONDecoder(parse_constant=_no_constant, parse_int=Number, parse_float=Number)
+_TEXTS = json.JSONDecoder(parse_constant=_no_constant, parse_int=NumberText, parse_float=NumberText)
 
 _BLANKS = " \t\n\r"
 

@@ -12,7 +12,7 @@ from typing import Any
 from fogline.formats.errors import MOST_RECORDS, BadMessage, too_many_records
 from fogline.formats.json import parse
 from fogline.formats.times import in_range, parse_time, time_of
-from fogline.formats.values import OTHER, Number, Reading, parse_number
+from fogline.formats.values import OTHER, NumberText, Reading, parse_number
 
 _VALUES = ("v", "vs", "vb", "vd", "sv")
 _RELATIVE = (1 << 28) * 1_000_000
@@ -112,7 +112,7 @@ class Pack:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and not isinstance(value, Number)
+    return isinstance(value, str) and not isinstance(value, NumberText)
 
 
 def _time(value: Any) -> int:

@@ -1,7 +1,7 @@
 """Values of messages, found by name and converted to a type as the Spark source does.
 
-What cannot be read as the column's type is None. A number of a message is a `Number`, its own text,
-where a column of texts may ask for it, else a plain number.
+What cannot be read as the column's type is None. A number of a message is a `NumberText`, its own
+text, where a column of texts may ask for it, else a plain number.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Reading = tuple[int, dict[str, Any], str | None]
 """A record: its event time in microseconds, its values by name, and SenML's base name."""
 
 
-class Number(str):
+class NumberText(str):
     """A number as the message wrote it."""
 
     __slots__ = ()
@@ -45,7 +45,7 @@ def named_value(values: Mapping[str, Any], metric: str, metric_field: str, value
 
 def metric_name(value: Any) -> str | None:
     """What the field that names a metric holds: only a text is a name."""
-    return value if isinstance(value, str) and not isinstance(value, Number) else None
+    return value if isinstance(value, str) and not isinstance(value, NumberText) else None
 
 
 def parse_number(text: str) -> float | None:
@@ -90,7 +90,7 @@ def as_long(value: Any) -> int | None:
 
 
 def as_boolean(value: Any) -> bool | None:
-    if isinstance(value, str) and not isinstance(value, Number) and len(value) <= 5:
+    if isinstance(value, str) and not isinstance(value, NumberText) and len(value) <= 5:
         word = value.lower()
         if word in ("true", "false"):
             return word == "true"

@@ -21,7 +21,7 @@ NOWHERE = Position(1, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class SyntaxNode:
     at: Position = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -29,27 +29,27 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class TimeWindow(Node):
+class TimeWindow(SyntaxNode):
     """A length of event time; also used for EVERY and for offsets."""
 
     millis: int
 
 
 @dataclass(frozen=True, slots=True)
-class EventWindow(Node):
+class EventWindow(SyntaxNode):
     """A number of records; also used for EVERY n EVENTS."""
 
     events: int
 
 
 @dataclass(frozen=True, slots=True)
-class SessionWindow(Node):
+class SessionWindow(SyntaxNode):
     """Records with gaps no longer than this between them."""
 
     gap_millis: int
 
 
-Window = TimeWindow | EventWindow | SessionWindow
+WindowClause = TimeWindow | EventWindow | SessionWindow
 Interval = TimeWindow | EventWindow
 
 
@@ -57,19 +57,19 @@ Interval = TimeWindow | EventWindow
 
 
 @dataclass(frozen=True, slots=True)
-class Number(Node):
+class Number(SyntaxNode):
     value: float
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Node):
+class Text(SyntaxNode):
     """A string constant: quoted on the right of a comparison or inside IN (…)."""
 
     value: str
 
 
 @dataclass(frozen=True, slots=True)
-class Metric(Node):
+class Metric(SyntaxNode):
     """A name: a field of the record, a stream with one value, or an insight."""
 
     name: str
@@ -77,19 +77,19 @@ class Metric(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Reference(Node):
+class Reference(SyntaxNode):
     """`INSIGHT name`: the insight of that name and nothing else."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Negate(Node):
+class Negate(SyntaxNode):
     operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Binary(Node):
+class Binary(SyntaxNode):
     """`left operator right` with operator one of + - * / %."""
 
     operator: str
@@ -98,7 +98,7 @@ class Binary(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Node):
+class Call(SyntaxNode):
     """`FUNCTION[parameters](arguments WHEN condition, window, offset) BY keys`.
 
     The function's name is upper case; aliases are kept as written and resolved by the plan.
@@ -109,13 +109,13 @@ class Call(Node):
     arguments: tuple[Expression, ...]
     parameters: tuple[float, ...] = ()
     condition: Condition | None = None
-    window: Window | None = None
+    window: WindowClause | None = None
     offset: TimeWindow | None = None
-    keys: tuple[Key, ...] = ()
+    keys: tuple[KeyExpression, ...] = ()
 
 
 Expression = Number | Text | Metric | Reference | Negate | Binary | Call
-Key = Metric | Call
+KeyExpression = Metric | Call
 """A key of BY: a field of the record, or a per-record function such as GEOHASH."""
 
 
@@ -123,7 +123,7 @@ Key = Metric | Call
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Node):
+class Comparison(SyntaxNode):
     """`left operator right`; a missing left side is the insight's value or the call's argument."""
 
     operator: str
@@ -132,7 +132,7 @@ class Comparison(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Membership(Node):
+class Membership(SyntaxNode):
     """`left IN (values)`; a missing left side is the insight's value or the call's argument."""
 
     left: Expression | None
@@ -140,19 +140,19 @@ class Membership(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class And(Node):
+class And(SyntaxNode):
     left: Condition
     right: Condition
 
 
 @dataclass(frozen=True, slots=True)
-class Or(Node):
+class Or(SyntaxNode):
     left: Condition
     right: Condition
 
 
 @dataclass(frozen=True, slots=True)
-class Not(Node):
+class Not(SyntaxNode):
     operand: Condition
 
 
@@ -163,7 +163,7 @@ Condition = Comparison | Membership | And | Or | Not
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter(Node):
+class Parameter(SyntaxNode):
     """`key = value` inside a provider's parentheses."""
 
     key: str
@@ -171,7 +171,7 @@ class Parameter(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Provider(Node):
+class Provider(SyntaxNode):
     name: str
     parameters: tuple[Parameter, ...] = ()
 
@@ -180,7 +180,7 @@ class Provider(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Options(Node):
+class Options(SyntaxNode):
     """What WITH says; None where it says nothing."""
 
     salience: int | None = None
@@ -200,16 +200,16 @@ NO_OPTIONS = Options()
 
 
 @dataclass(frozen=True, slots=True)
-class Stream(Node):
+class Stream(SyntaxNode):
     name: str
     provider: Provider
 
 
 @dataclass(frozen=True, slots=True)
-class Insight(Node):
+class Insight(SyntaxNode):
     name: str
     expression: Expression
-    keys: tuple[Key, ...] = ()
+    keys: tuple[KeyExpression, ...] = ()
     when: Condition | None = None
     every: Interval | None = None
     options: Options = NO_OPTIONS
@@ -217,7 +217,7 @@ class Insight(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Function(Node):
+class Function(SyntaxNode):
     """`FUNCTION name(arguments) = "module:callable"`."""
 
     name: str
@@ -229,7 +229,7 @@ Statement = Stream | Insight | Function
 
 
 @dataclass(frozen=True, slots=True)
-class QueryFile(Node):
+class QueryFile(SyntaxNode):
     statements: tuple[Statement, ...]
 
     @property

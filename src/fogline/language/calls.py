@@ -12,12 +12,12 @@ from fogline.language.ast import (
     Condition,
     EventWindow,
     Expression,
-    Key,
+    KeyExpression,
     Metric,
     Position,
     SessionWindow,
     TimeWindow,
-    Window,
+    WindowClause,
 )
 from fogline.language.faults import Fault
 from fogline.language.keywords import RESERVED
@@ -43,12 +43,12 @@ class CallParts:
     parameters: tuple[float, ...] = ()
     arguments: list[Part] = field(default_factory=list)
     test: Part | None = None
-    windows: list[Window] = field(default_factory=list)
+    windows: list[WindowClause] = field(default_factory=list)
     open_tail: bool = False
     """The last argument ended with BY and one key, so a name behind it is its next key."""
-    more_keys: list[Key] = field(default_factory=list)
+    more_keys: list[KeyExpression] = field(default_factory=list)
 
-    def take(self, item: Argument | Window) -> None:
+    def take(self, item: Argument | WindowClause) -> None:
         if isinstance(item, Argument):
             self._take_argument(item)
         else:
@@ -79,7 +79,7 @@ class CallParts:
             self.arguments[-1] = replace(last, node=with_tail_keys(last.node, keys))
             self.more_keys.clear()
 
-    def _next_key(self, value: Part) -> Key | None:
+    def _next_key(self, value: Part) -> KeyExpression | None:
         node = value.node
         plain = isinstance(node, Metric) and not node.streams and value.inner is None
         return node if self.open_tail and plain and isinstance(node, Metric) else None
@@ -90,7 +90,7 @@ class CallParts:
         self.test = test
         self.open_tail = False
 
-    def _take_window(self, window: Window) -> None:
+    def _take_window(self, window: WindowClause) -> None:
         if len(self.windows) == 2:
             raise Fault("BAD_WINDOW", "a call has at most a window and an offset", window.at)
         if self.windows and not isinstance(window, TimeWindow):

@@ -15,14 +15,14 @@ class Kind(Enum):
     RECORD = "record"
 
 
-class Result(Enum):
+class ResultType(Enum):
     NUMBER = "number"
     STRING = "string"
     LIST = "list"
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class FunctionParameter:
     """One number in square brackets, with the values it may have."""
 
     name: str
@@ -49,30 +49,30 @@ class Signature:
     name: str
     kind: Kind
     arguments: int = 1
-    parameters: tuple[Parameter, ...] = ()
-    result: Result = Result.NUMBER
+    parameters: tuple[FunctionParameter, ...] = ()
+    result: ResultType = ResultType.NUMBER
     any_type: bool = False
     """Takes strings as well as numbers."""
 
 
 _MOST = 1e300
-_SIZE = Parameter("k", 1, 10_000, whole=True)
-_BINS = Parameter("n", 1, 1_000, whole=True)
-_STEPS = Parameter("n", 1, 10_000, whole=True)
-_PERCENT = Parameter("p", 0, 100)
-_WEIGHT = Parameter("a", 0, 1, low_open=True)
+_SIZE = FunctionParameter("k", 1, 10_000, whole=True)
+_BINS = FunctionParameter("n", 1, 1_000, whole=True)
+_STEPS = FunctionParameter("n", 1, 10_000, whole=True)
+_PERCENT = FunctionParameter("p", 0, 100)
+_WEIGHT = FunctionParameter("a", 0, 1, low_open=True)
 _NOISE = (
-    Parameter("q", 0, _MOST, default=1e-3),
-    Parameter("r", 0, _MOST, low_open=True, default=1e-1),
+    FunctionParameter("q", 0, _MOST, default=1e-3),
+    FunctionParameter("r", 0, _MOST, low_open=True, default=1e-1),
 )
-_CELL = Parameter("n", 1, 12, whole=True)
+_CELL = FunctionParameter("n", 1, 12, whole=True)
 
 
-def _windowed(name: str, *parameters: Parameter, **more: object) -> Signature:
+def _windowed(name: str, *parameters: FunctionParameter, **more: object) -> Signature:
     return Signature(name, Kind.WINDOWED, parameters=parameters, **more)  # type: ignore[arg-type]
 
 
-def _running(name: str, *parameters: Parameter) -> Signature:
+def _running(name: str, *parameters: FunctionParameter) -> Signature:
     return Signature(name, Kind.RUNNING, parameters=parameters)
 
 
@@ -89,14 +89,14 @@ _ALL = (
     _windowed("GEOMETRIC_MEAN"),
     _windowed("CORRELATION", arguments=2),
     _windowed("PERCENTILE", _PERCENT),
-    _windowed("TOP_K", _SIZE, result=Result.LIST),
-    _windowed("HISTOGRAM", _BINS, result=Result.LIST),
+    _windowed("TOP_K", _SIZE, result=ResultType.LIST),
+    _windowed("HISTOGRAM", _BINS, result=ResultType.LIST),
     _windowed("FORECAST", _STEPS),
     _windowed("DISTINCT", any_type=True),
     _windowed("FIRST"),
     _windowed("LAST"),
     _windowed("SLOPE"),
-    _windowed("OUTLIER_DETECTION", result=Result.LIST),
+    _windowed("OUTLIER_DETECTION", result=ResultType.LIST),
     _running("RUNNING_COUNT"),
     _running("RUNNING_MEAN"),
     _running("RUNNING_MIN"),
@@ -109,7 +109,7 @@ _ALL = (
     Signature("SQRT", Kind.RECORD),
     Signature("ABS", Kind.RECORD),
     Signature("SQR", Kind.RECORD),
-    Signature("GEOHASH", Kind.RECORD, 2, (_CELL,), Result.STRING),
+    Signature("GEOHASH", Kind.RECORD, 2, (_CELL,), ResultType.STRING),
 )
 
 FUNCTIONS: dict[str, Signature] = {signature.name: signature for signature in _ALL}

@@ -17,7 +17,7 @@ from fogline.language.ast import (
     Comparison,
     Condition,
     Expression,
-    Key,
+    KeyExpression,
     Membership,
     Metric,
     Negate,
@@ -147,14 +147,14 @@ def unwrapped(part: Part) -> tuple[Part, tuple[Clause, ...]]:
     return part, clauses
 
 
-def tail_keys(node: Expression | Condition) -> tuple[Key, ...]:
+def tail_keys(node: Expression | Condition) -> tuple[KeyExpression, ...]:
     """The keys of the call that a part with a tail ends with."""
     while not isinstance(node, Call):
         node = _last(node)
     return node.keys
 
 
-def with_tail_keys(node: Any, keys: tuple[Key, ...]) -> Any:
+def with_tail_keys(node: Any, keys: tuple[KeyExpression, ...]) -> Any:
     """The same tree, with other keys on the call it ends with."""
     path = []
     while not isinstance(node, Call):

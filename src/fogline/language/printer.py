@@ -18,7 +18,7 @@ from fogline.language.ast import (
     Expression,
     Function,
     Insight,
-    Key,
+    KeyExpression,
     Membership,
     Metric,
     Negate,
@@ -33,7 +33,7 @@ from fogline.language.ast import (
     Statement,
     Stream,
     Text,
-    Window,
+    WindowClause,
 )
 from fogline.language.words import (
     is_bare,
@@ -74,7 +74,7 @@ def print_condition(condition: Condition) -> str:
     return _print(_Place(condition))
 
 
-def print_window(window: Window) -> str:
+def print_window(window: WindowClause) -> str:
     match window:
         case EventWindow(events):
             return f"{events} EVENTS"
@@ -267,7 +267,7 @@ def _safe_keys(argument: Expression) -> bool:
     return isinstance(argument, Call) and all(isinstance(key, Metric) for key in argument.keys[1:])
 
 
-def _keys(keys: tuple[Key, ...]) -> str:
+def _keys(keys: tuple[KeyExpression, ...]) -> str:
     return "".join(_print(_Place(key)) + ", " for key in keys)[:-2]
 
 

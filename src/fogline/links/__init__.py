@@ -16,7 +16,7 @@ from fogline.links.batch import PREFIX, BadBatchError, LinkBatch, Piece, decode,
 from fogline.links.copier import Copier, Copy
 from fogline.links.identity import number_of, source_of
 from fogline.links.inlet import BadLinks, Inlet
-from fogline.links.receiver import Delivery, Part, Rejected, needed, unpack
+from fogline.links.receiver import Delivery, LogPart, Rejected, needed, unpack
 from fogline.links.sender import Outlet, batched, plain, renamed
 from fogline.links.start_position import END, START, starting_position
 
@@ -31,8 +31,8 @@ __all__ = [
     "Delivery",
     "Inlet",
     "LinkBatch",
+    "LogPart",
     "Outlet",
-    "Part",
     "Piece",
     "Rejected",
     "batched",

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 
 from fogline.broker.topics import matches, split_share
-from fogline.links.receiver import Delivery, Part, Rejected, needed
+from fogline.links.receiver import Delivery, LogPart, Rejected, needed
 from fogline.log import LogError, LogFull, LogWriter, SiteLog
 from fogline.log.files.idleness import Silence
 
@@ -35,7 +35,7 @@ class Inlet:
     def wants(self, topic: str) -> bool:
         return matches(self._pattern, topic)
 
-    def write(self, parts: Sequence[Part], deliveries: Sequence[Delivery] = ()) -> None:
+    def write(self, parts: Sequence[LogPart], deliveries: Sequence[Delivery] = ()) -> None:
         """All parts, and of the deliveries what is new, in one commit. Raises what writing a log
         does, `LogFull` among it; then nothing is written."""
         with self._guard:
@@ -48,7 +48,7 @@ class Inlet:
             self.bytes += sum(len(payload) for part in wanted for _, payload in part.records)
 
     def persist(
-        self, parts: Sequence[Part], deliveries: Sequence[Delivery], stop: threading.Event
+        self, parts: Sequence[LogPart], deliveries: Sequence[Delivery], stop: threading.Event
     ) -> bool:
         """Like `write`, and waits for space where there is none. False when it is to end."""
         while True:

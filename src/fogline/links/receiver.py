@@ -7,19 +7,19 @@ from typing import NamedTuple
 
 from fogline.links.batch import PREFIX, BadBatchError, Piece, decode
 from fogline.links.identity import source_of
-from fogline.log import Record
+from fogline.log import LogRecord
 
 _PORTION_BYTES = 16 << 20
 
 
-class Part(NamedTuple):
+class LogPart(NamedTuple):
     """Records of one source and epoch, as a log stores them."""
 
     source: int
     epoch: int
     arrival: int | None
     """Microseconds since the epoch; nothing: now."""
-    records: Sequence[Record]
+    records: Sequence[LogRecord]
 
 
 class Delivery(NamedTuple):
@@ -43,7 +43,7 @@ class Rejected(NamedTuple):
     reason: str
 
 
-def needed(deliveries: Iterable[Delivery], last_epoch: Callable[[int], int]) -> list[Part]:
+def needed(deliveries: Iterable[Delivery], last_epoch: Callable[[int], int]) -> list[LogPart]:
     """What a log does not have yet, where `last_epoch` tells how far it is with each source.
 
     Deliveries of one source may overlap; what is in two of them is needed once.
@@ -56,7 +56,7 @@ def needed(deliveries: Iterable[Delivery], last_epoch: Callable[[int], int]) -> 
         if fresh:
             known[source] = fresh[-1].end
             records = [(topic, payload) for piece in fresh for payload in piece.payloads]
-            parts.append(Part(source, fresh[-1].end, arrival, records))
+            parts.append(LogPart(source, fresh[-1].end, arrival, records))
     return parts
 
 

@@ -4,7 +4,7 @@ The files are described in docs/design/site-log.md; `io.fogline.log` reads and w
 """
 
 from fogline.log.errors import LogBusy, LogDamaged, LogError, LogFull, LogGone
-from fogline.log.files.frames import Frame, Record
+from fogline.log.files.frames import Frame, LogRecord
 from fogline.log.files.positions import (
     Claim,
     claim_reader,
@@ -31,8 +31,8 @@ __all__ = [
     "LogFull",
     "LogGone",
     "LogReader",
+    "LogRecord",
     "LogWriter",
-    "Record",
     "SiteLog",
     "claim_reader",
     "enforce",

@@ -20,7 +20,7 @@ _READ_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LogProblem:
     """Something that is wrong with a log."""
 
     path: Path
@@ -31,26 +31,26 @@ class Finding:
     text: str
 
 
-def check_log(folder: Path) -> list[Finding]:
+def check_log(folder: Path) -> list[LogProblem]:
     """What is wrong with the log in `folder`; nothing when all of it can be read."""
     try:
         require_current(folder)
     except LogError as error:
-        return [Finding(folder, 0, -1, str(error))]
+        return [LogProblem(folder, 0, -1, str(error))]
     return [*_ends(folder), *_strays(folder), *_segments(folder)]
 
 
-def _ends(folder: Path) -> Iterator[Finding]:
+def _ends(folder: Path) -> Iterator[LogProblem]:
     if _load_committed(folder) is None and list_segments(folder):
-        yield Finding(folder / committed.NAME, 0, 0, "is missing, or its checksum is wrong")
+        yield LogProblem(folder / committed.NAME, 0, 0, "is missing, or its checksum is wrong")
 
 
-def _strays(folder: Path) -> Iterator[Finding]:
+def _strays(folder: Path) -> Iterator[LogProblem]:
     for stray in list_strays(folder):
-        yield Finding(stray.path, 0, 0, "is a copy of a segment under another name")
+        yield LogProblem(stray.path, 0, 0, "is a copy of a segment under another name")
 
 
-def _segments(folder: Path) -> Iterator[Finding]:
+def _segments(folder: Path) -> Iterator[LogProblem]:
     """Reads the log as a reader does that leaves out what is damaged."""
     end = _load_committed(folder) or find_end(folder, None)
     at = _begin(folder)
@@ -68,7 +68,7 @@ def _segments(folder: Path) -> Iterator[Finding]:
                 gap = gaps.measure(folder, at.position, end, at.number)
                 path = cursor.damage(at.position, reason).file
                 first = int(path.stem) if path.suffix == ".seg" else at.position
-                yield Finding(path, at.position - first, gap.records, str(reason))
+                yield LogProblem(path, at.position - first, gap.records, str(reason))
                 at = End(gap.end, gap.number)
     finally:
         cursor.close()

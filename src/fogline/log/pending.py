@@ -12,7 +12,7 @@ from fogline.log.files.frames import (
     RECORD,
     SAME_TOPIC,
     FrameBody,
-    Record,
+    LogRecord,
 )
 from fogline.log.files.names import topic_bytes
 
@@ -29,7 +29,7 @@ class Pending:
         self._size = HEAD.size
         self._topic = ""
 
-    def fill(self, records: Iterable[Record]) -> Record | None:
+    def fill(self, records: Iterable[LogRecord]) -> LogRecord | None:
         """Takes records until the frame is full; returns the first that found no room."""
         parts, size, same, pack = self._parts, self._size, self._topic, RECORD.pack
         start = len(parts)

@@ -12,7 +12,7 @@ from fogline.log.errors import LogDamaged, LogGone
 from fogline.log.files import gaps, sources
 from fogline.log.files.committed import Committed
 from fogline.log.files.damage import Damage, end_of_known, settle
-from fogline.log.files.frames import BadFrame, Frame, Record
+from fogline.log.files.frames import BadFrame, Frame, LogRecord
 from fogline.log.files.segments import first_arrival, heads, list_segments
 
 _SHORTEST_PAUSE = 0.0005
@@ -55,13 +55,13 @@ class LogReader:
         """The position up to which can be read now."""
         return self._committed.read()
 
-    def read(self, position: int, max_bytes: int = READ_BYTES) -> tuple[list[Record], int]:
+    def read(self, position: int, max_bytes: int = READ_BYTES) -> tuple[list[LogRecord], int]:
         """The records from `position` on, and the position behind them.
 
         No records mean that the end is reached. About `max_bytes` are read, at least one frame.
         Raises `LogDamaged`, and `LogGone` when retention has removed the position.
         """
-        records: list[Record] = []
+        records: list[LogRecord] = []
         while not records:
             frames, position = self._frames(position, max_bytes)
             if not frames:
@@ -153,9 +153,9 @@ class LogReader:
                 position = gone.first
         return [], position
 
-    def _records(self, frames: list[Frame]) -> tuple[list[Record], int]:
+    def _records(self, frames: list[Frame]) -> tuple[list[LogRecord], int]:
         """The records of the frames up to the first that breaks the format, and where to go on."""
-        records: list[Record] = []
+        records: list[LogRecord] = []
         for frame in frames:
             try:
                 records += frame.records()

@@ -25,7 +25,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class SegmentView:
     """A segment as the decision sees it; `newest` is an arrival none of its records is behind."""
 
     first: int
@@ -33,7 +33,7 @@ class Stretch:
     newest: int
 
 
-def removable(stretches: Sequence[Stretch], needed: int, limits: Limits, now: int) -> int:
+def removable(stretches: Sequence[SegmentView], needed: int, limits: Limits, now: int) -> int:
     """How many of the stretches, counted from the front, are to be removed.
 
     The last one stays, and so does everything from position `needed` on.
@@ -73,12 +73,12 @@ def _needed(folder: Path, committed: int) -> int:
     return committed if lowest is None else lowest
 
 
-def _stretches(segments: list[Segment], committed: int) -> list[Stretch]:
+def _stretches(segments: list[Segment], committed: int) -> list[SegmentView]:
     """Records of a segment are not newer than the first of the next one."""
     found = []
     for index, segment in enumerate(segments):
         following = segments[index + 1] if index + 1 < len(segments) else None
         end = following.first if following else committed
         arrival = first_arrival(following, committed) if following else None
-        found.append(Stretch(segment.first, end, arrival if arrival is not None else 1 << 62))
+        found.append(SegmentView(segment.first, end, arrival if arrival is not None else 1 << 62))
     return found

@@ -15,7 +15,7 @@ from fogline.log import repair
 from fogline.log.errors import LogError, write_failed
 from fogline.log.files import committed, damage, sources
 from fogline.log.files.committed import End
-from fogline.log.files.frames import Record
+from fogline.log.files.frames import LogRecord
 from fogline.log.files.lock import WriterLock
 from fogline.log.files.names import folder_name, topic_bytes
 from fogline.log.files.segments import require_current
@@ -95,7 +95,7 @@ class LogWriter:
 
     def append(
         self,
-        records: Iterable[Record],
+        records: Iterable[LogRecord],
         source: int = 0,
         epoch: int = -1,
         arrival: int | None = None,
@@ -217,7 +217,7 @@ class LogWriter:
             self._write(old, last=False)
         self._pending = Pending(source, epoch, self._clock() if arrival is None else arrival)
 
-    def _fill(self, records: Iterable[Record]) -> Record | None:
+    def _fill(self, records: Iterable[LogRecord]) -> LogRecord | None:
         """Fills the pending frame and writes it when a record is left that found no room."""
         pending = self._pending
         assert pending is not None

@@ -15,15 +15,15 @@ TIMESTAMP, VALUE = "timestamp", "value"
 FIELDS = (METRIC, ENTITY, NODE, TIMESTAMP, VALUE)
 """What every record of the fabric has."""
 
-Patterns = tuple[str, ...] | None
+PatternTexts = tuple[str, ...] | None
 """Names and prefixes; None means all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    metrics: Patterns = None
-    entities: Patterns = None
-    nodes: Patterns = None
+    metrics: PatternTexts = None
+    entities: PatternTexts = None
+    nodes: PatternTexts = None
     share: float = 1.0
     """Nodes leave out the others before they send anything; which, the values' content decides."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fogline.model.question import ENTITY, METRIC, NODE, Patterns, Question, declared
+from fogline.model.question import ENTITY, METRIC, NODE, PatternTexts, Question, declared
 
 MQTT, FABRIC = "mqtt", "storageFabric"
 """Providers whose records come to a site by themselves and lie in a log of it."""
@@ -70,7 +70,7 @@ class StreamSource:
         """What a stream from the storage fabric asks it for."""
         given = dict(self.conditions)
 
-        def patterns(key: str) -> Patterns:
+        def patterns(key: str) -> PatternTexts:
             return (declared(given[key]),) if key in given else None
 
         return Question(patterns(METRIC), patterns(ENTITY), patterns(NODE), self.share)

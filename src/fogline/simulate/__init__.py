@@ -8,7 +8,7 @@ from fogline.simulate.file import write_file
 from fogline.simulate.messages import Wire
 from fogline.simulate.mqtt import publish
 from fogline.simulate.patterns import PATTERNS
-from fogline.simulate.schema import Event, Field, Stream
+from fogline.simulate.schema import Event, FieldSchema, StreamKind
 from fogline.simulate.streams import STREAMS, Run, events
 
 __all__ = [
@@ -16,9 +16,9 @@ __all__ = [
     "PATTERNS",
     "STREAMS",
     "Event",
-    "Field",
+    "FieldSchema",
     "Run",
-    "Stream",
+    "StreamKind",
     "Wire",
     "encode",
     "events",

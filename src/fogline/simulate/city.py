@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fogline.simulate import series
-from fogline.simulate.schema import Columns, Field, Floats, Ints, Stream, Value
+from fogline.simulate.schema import Columns, FieldSchema, FieldValue, Floats, Ints, StreamKind
 
 SENSORS = 788
 PLACES_PER_CITY = 11
@@ -30,14 +30,14 @@ CITIES = np.array(
 )
 
 FIELDS = (
-    Field("source", "string"),
-    Field("longitude", "lon", 6),
-    Field("latitude", "lat", 6),
-    Field("temperature", "far", 1),
-    Field("humidity", "per", 1),
-    Field("light", "per", 0),
-    Field("dust", "per", 2),
-    Field("airquality_raw", "per", 0),
+    FieldSchema("source", "string"),
+    FieldSchema("longitude", "lon", 6),
+    FieldSchema("latitude", "lat", 6),
+    FieldSchema("temperature", "far", 1),
+    FieldSchema("humidity", "per", 1),
+    FieldSchema("light", "per", 0),
+    FieldSchema("dust", "per", 2),
+    FieldSchema("airquality_raw", "per", 0),
 )
 
 
@@ -75,7 +75,7 @@ class City:
         dust = np.clip(series.spikes(rng, dust, SPIKED, 5), 0.62, 12000)
         smog = np.clip(self.smog[sensor] * busy * np.exp(0.2 * wander + 0.1 * noise[4]), 4, 1000)
 
-        def gaps(values: Floats, decimals: int) -> list[Value]:
+        def gaps(values: Floats, decimals: int) -> list[FieldValue]:
             return series.with_gaps(rng, series.numbers(values, decimals), MISSING)
 
         places = sensor.tolist()
@@ -91,6 +91,6 @@ class City:
         }
 
 
-STREAM = Stream(
+STREAM = StreamKind(
     "city", "788 city sensors: temperature, humidity, light, dust", "senml", FIELDS, City
 )

@@ -11,10 +11,10 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from fogline.simulate.schema import Format
+from fogline.simulate.schema import FormatName
 
 
-class Message(NamedTuple):
+class DueMessage(NamedTuple):
     """A message that is due at `due_ms`. `text` is ASCII, or Latin-1 to carry rubbish bytes."""
 
     due_ms: int
@@ -24,7 +24,9 @@ class Message(NamedTuple):
         return self.text.encode("latin-1")
 
 
-def shuffle(chunks: Iterator[list[Message]], seconds: float, seed: int) -> Iterator[list[Message]]:
+def shuffle(
+    chunks: Iterator[list[DueMessage]], seconds: float, seed: int
+) -> Iterator[list[DueMessage]]:
     """Delays each message by less than `seconds`, so none is later than that behind the newest."""
     rng = random.Random(f"shuffle {seed}")
     pending: list[tuple[float, int, str]] = []
@@ -36,14 +38,14 @@ def shuffle(chunks: Iterator[list[Message]], seconds: float, seed: int) -> Itera
         pending.sort()
         # Nothing still to come is due before the newest message so far.
         ready = bisect_right(pending, (float(chunk[-1].due_ms), -1, ""))
-        yield [Message(int(due), text) for due, _, text in pending[:ready]]
+        yield [DueMessage(int(due), text) for due, _, text in pending[:ready]]
         del pending[:ready]
-    yield [Message(int(due), text) for due, _, text in pending]
+    yield [DueMessage(int(due), text) for due, _, text in pending]
 
 
 def rubbish(
-    chunks: Iterator[list[Message]], share: float, seed: int, format: Format
-) -> Iterator[list[Message]]:
+    chunks: Iterator[list[DueMessage]], share: float, seed: int, format: FormatName
+) -> Iterator[list[DueMessage]]:
     """Adds malformed messages until they are about `share` (below 1) of all."""
     rng = random.Random(f"rubbish {seed}")
     for chunk in chunks:
@@ -51,11 +53,11 @@ def rubbish(
         for message in chunk:
             mixed.append(message)
             while rng.random() < share:
-                mixed.append(Message(message.due_ms, malformed(rng, message.text, format)))
+                mixed.append(DueMessage(message.due_ms, malformed(rng, message.text, format)))
         yield mixed
 
 
-def malformed(rng: random.Random, text: str, format: Format) -> str:
+def malformed(rng: random.Random, text: str, format: FormatName) -> str:
     """A one-line message that no reader of the format can take for a record."""
     kind = rng.randrange(4)
     if kind == 0:

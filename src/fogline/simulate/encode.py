@@ -11,31 +11,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fogline.simulate.schema import Batch, Event, Field, Format, Stream, Value
+from fogline.simulate.schema import (
+    Event,
+    EventBatch,
+    FieldSchema,
+    FieldValue,
+    FormatName,
+    StreamKind,
+)
 from fogline.simulate.streams import STREAMS
 
-FORMATS: tuple[Format, ...] = ("senml", "json", "csv")
+FORMATS: tuple[FormatName, ...] = ("senml", "json", "csv")
 
 
-def encode(event: Event, format: Format) -> bytes:
+def encode(event: Event, format: FormatName) -> bytes:
     """One event as one message, without a line end."""
     columns = {name: [value] for name, value in event.fields.items()}
-    batch = Batch(STREAMS[event.stream], [event.time_ms], columns)
+    batch = EventBatch(STREAMS[event.stream], [event.time_ms], columns)
     return encode_batch(batch, format)[0].encode("ascii")
 
 
-def encode_batch(batch: Batch, format: Format) -> list[str]:
+def encode_batch(batch: EventBatch, format: FormatName) -> list[str]:
     """All events of a batch, one text each."""
     return ENCODERS[format](batch)
 
 
-def header(stream: Stream, format: Format) -> str | None:
+def header(stream: StreamKind, format: FormatName) -> str | None:
     """The line a file of this format starts with."""
     names = ["time", *(field.name for field in stream.fields)]
     return ",".join(names) if format == "csv" else None
 
 
-def _json(batch: Batch) -> list[str]:
+def _json(batch: EventBatch) -> list[str]:
     tokens = [_tokens(column, "null") for column in batch.columns.values()]
     quotes = ['"%s"' if field.decimals is None else "%s" for field in batch.stream.fields]
     names = [field.name for field in batch.stream.fields]
@@ -44,13 +51,13 @@ def _json(batch: Batch) -> list[str]:
     return [template % row for row in zip(batch.times, *tokens, strict=True)]
 
 
-def _csv(batch: Batch) -> list[str]:
+def _csv(batch: EventBatch) -> list[str]:
     tokens = [_tokens(column, "") for column in batch.columns.values()]
     template = "%d" + ",%s" * len(tokens)
     return [template % row for row in zip(batch.times, *tokens, strict=True)]
 
 
-def _tokens(column: list[Value], missing: str) -> list[str]:
+def _tokens(column: list[FieldValue], missing: str) -> list[str]:
     """The values as text; missing values as `missing`."""
     if isinstance(column[0], str):
         return [str(value) for value in column]
@@ -58,7 +65,7 @@ def _tokens(column: list[Value], missing: str) -> list[str]:
     return tokens if None not in column else [missing if t == "None" else t for t in tokens]
 
 
-def _senml(batch: Batch) -> list[str]:
+def _senml(batch: EventBatch) -> list[str]:
     fields = batch.stream.fields
     elements = [_elements(field, batch.columns[field.name]) for field in fields]
     rows = map("".join, zip(*elements, strict=True))
@@ -69,7 +76,7 @@ def _senml(batch: Batch) -> list[str]:
     ]
 
 
-def _elements(field: Field, column: list[Value]) -> list[str]:
+def _elements(field: FieldSchema, column: list[FieldValue]) -> list[str]:
     """One SenML element per event with a comma before it; an empty text where nothing was sent."""
     if field.decimals is None or field.as_text:
         before, after = f',{{"u":"{field.unit}","n":"{field.name}","sv":"', '"}'
@@ -79,18 +86,18 @@ def _elements(field: Field, column: list[Value]) -> list[str]:
     return ["" if value is None else before + text(value) + after for value in column]
 
 
-def _value_text(field: Field) -> Callable[[Value], str]:
+def _value_text(field: FieldSchema) -> Callable[[FieldValue], str]:
     if field.decimals is not None and field.fixed:
         return f"{{:.{field.decimals}f}}".format
     return _shortest
 
 
-def _shortest(value: Value) -> str:
+def _shortest(value: FieldValue) -> str:
     """`8` for 8.0, as sensors write it."""
     return str(value).removesuffix(".0")
 
 
-ENCODERS: dict[Format, Callable[[Batch], list[str]]] = {
+ENCODERS: dict[FormatName, Callable[[EventBatch], list[str]]] = {
     "senml": _senml,
     "json": _json,
     "csv": _csv,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fogline.simulate import series
-from fogline.simulate.schema import Columns, Field, Floats, Ints, Stream, Value
+from fogline.simulate.schema import Columns, FieldSchema, FieldValue, Floats, Ints, StreamKind
 
 PEOPLE = 10
 ACTIVITIES = 13
@@ -34,18 +34,20 @@ SENSORS = {
 CHANNELS = tuple(f"{sensor}_{axis}" for sensor in SENSORS for axis in "xyz")
 
 
-def _fields() -> tuple[Field, ...]:
+def _fields() -> tuple[FieldSchema, ...]:
     motion = {
-        f"{s}_{axis}": Field(f"{s}_{axis}", SENSORS[s][0], 5) for s in SENSORS for axis in "xyz"
+        f"{s}_{axis}": FieldSchema(f"{s}_{axis}", SENSORS[s][0], 5)
+        for s in SENSORS
+        for axis in "xyz"
     }
     chest = [motion.pop(f"acc_chest_{axis}") for axis in "xyz"]
-    ecg = [Field(f"ecg_lead_{lead}", "mV", 6) for lead in (1, 2)]
+    ecg = [FieldSchema(f"ecg_lead_{lead}", "mV", 6) for lead in (1, 2)]
     return (
-        Field("subjectId", "string"),
+        FieldSchema("subjectId", "string"),
         *chest,
         *ecg,
         *motion.values(),
-        Field("label", "number", 0),
+        FieldSchema("label", "number", 0),
     )
 
 
@@ -93,9 +95,9 @@ class Fit:
         columns["label"] = series.numbers(label.astype(np.float64), 0)
         return {field.name: columns[field.name] for field in FIELDS}
 
-    def _sent(self, rng: np.random.Generator, value: Floats, decimals: int) -> list[Value]:
+    def _sent(self, rng: np.random.Generator, value: Floats, decimals: int) -> list[FieldValue]:
         spiked = series.spikes(rng, value, SPIKED, 2.0)
         return series.with_gaps(rng, series.numbers(spiked, decimals), MISSING)
 
 
-STREAM = Stream("fit", "ten people: 24 body sensors and the activity", "senml", FIELDS, Fit)
+STREAM = StreamKind("fit", "ten people: 24 body sensors and the activity", "senml", FIELDS, Fit)

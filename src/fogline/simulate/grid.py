@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fogline.simulate import series
-from fogline.simulate.schema import Columns, Field, Floats, Ints, Stream
+from fogline.simulate.schema import Columns, FieldSchema, Floats, Ints, StreamKind
 
 METERS, FEEDERS, SUBSTATIONS = 1000, 40, 8
 MISSING, SPIKED = 0.001, 0.001
@@ -17,14 +17,14 @@ POWER_FACTOR = 0.95
 INSTALLED_MS = 1_735_689_600_000  # 2025-01-01T00:00:00Z
 
 FIELDS = (
-    Field("meter", "string"),
-    Field("feeder", "string"),
-    Field("substation", "string"),
-    Field("voltage", "V", 1),
-    Field("current", "A", 2),
-    Field("power_kw", "kW", 3),
-    Field("energy_kwh", "kWh", 4),
-    Field("frequency", "Hz", 3),
+    FieldSchema("meter", "string"),
+    FieldSchema("feeder", "string"),
+    FieldSchema("substation", "string"),
+    FieldSchema("voltage", "V", 1),
+    FieldSchema("current", "A", 2),
+    FieldSchema("power_kw", "kW", 3),
+    FieldSchema("energy_kwh", "kWh", 4),
+    FieldSchema("frequency", "Hz", 3),
 )
 
 
@@ -76,4 +76,6 @@ class Grid:
         return np.asarray(self.energy[meter] + used, dtype=np.float64)
 
 
-STREAM = Stream("grid", "1000 smart meters: voltage, current, power, energy", "json", FIELDS, Grid)
+STREAM = StreamKind(
+    "grid", "1000 smart meters: voltage, current, power, energy", "json", FIELDS, Grid
+)

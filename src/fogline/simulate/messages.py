@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from fogline.common.errors import UsageError
 from fogline.simulate import disturb
-from fogline.simulate.disturb import Message
+from fogline.simulate.disturb import DueMessage
 from fogline.simulate.encode import FORMATS, encode_batch
-from fogline.simulate.schema import Format
+from fogline.simulate.schema import FormatName
 from fogline.simulate.streams import Run, batches
 
 
@@ -17,7 +17,7 @@ from fogline.simulate.streams import Run, batches
 class Wire:
     """How the events of a run look on the wire: format, disorder in seconds, share of rubbish."""
 
-    format: Format
+    format: FormatName
     shuffle: float = 0.0
     bad: float = 0.0
 
@@ -31,7 +31,7 @@ class Wire:
             raise UsageError(f"bad must be a fraction from 0 to 0.9, not {self.bad:g}")
 
 
-def messages(run: Run, wire: Wire) -> Iterator[list[Message]]:
+def messages(run: Run, wire: Wire) -> Iterator[list[DueMessage]]:
     """All messages in the order they are to be sent, in lists of some thousand."""
     chunks = _encoded(run, wire.format)
     if wire.shuffle:
@@ -41,6 +41,6 @@ def messages(run: Run, wire: Wire) -> Iterator[list[Message]]:
     return chunks
 
 
-def _encoded(run: Run, format: Format) -> Iterator[list[Message]]:
+def _encoded(run: Run, format: FormatName) -> Iterator[list[DueMessage]]:
     for batch in batches(run):
-        yield list(map(Message, batch.times, encode_batch(batch, format)))
+        yield list(map(DueMessage, batch.times, encode_batch(batch, format)))

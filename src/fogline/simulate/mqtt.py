@@ -20,7 +20,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from fogline.common.errors import FoglineError
 from fogline.model.broker_url import BrokerUrl
-from fogline.simulate.disturb import Message
+from fogline.simulate.disturb import DueMessage
 from fogline.simulate.messages import Wire, messages
 from fogline.simulate.streams import Run
 
@@ -30,7 +30,7 @@ ACKNOWLEDGE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class PublishReport:
     """What came of publishing."""
 
     sent: int
@@ -45,7 +45,7 @@ def publish(
     wire: Wire,
     topic: str | None = None,
     progress: Callable[[int], None] = lambda count: None,
-) -> Delivery:
+) -> PublishReport:
     """Sends every message when it is due and returns when all are acknowledged.
 
     `topic` counts where the URL has no path; without either it is the stream's name. `progress` is
@@ -70,7 +70,7 @@ def publish(
         progress(sender.acknowledged)
     finally:
         sender.close()
-    return Delivery(sender.sent, sender.acknowledged, time.monotonic() - started, interrupted)
+    return PublishReport(sender.sent, sender.acknowledged, time.monotonic() - started, interrupted)
 
 
 def _wait_until(moment: float) -> None:
@@ -114,7 +114,7 @@ class _Sender:
             hint = "check user and password in the URL"
             raise FoglineError(f"the broker at {self.broker} refuses: {self._refusal}", hint)
 
-    def send(self, message: Message) -> None:
+    def send(self, message: DueMessage) -> None:
         if not self._room.acquire(timeout=ACKNOWLEDGE_SECONDS):
             raise self._silent()
         self._client.publish(self.broker.topic, message.payload(), qos=1)

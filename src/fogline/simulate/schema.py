@@ -1,7 +1,7 @@
 """What a simulated stream is made of: fields, events, batches of events, and a stream's definition.
 
-A `Batch` holds columns because numpy makes them fast; an `Event` is one row of it. Both hold plain
-Python values: text, int, float, or None where a sensor sent nothing.
+An `EventBatch` holds columns because numpy makes them fast; an `Event` is one row of it. Both hold
+plain Python values: text, int, float, or None where a sensor sent nothing.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Value = str | int | float | None
-Columns = dict[str, list[Value]]
+FieldValue = str | int | float | None
+Columns = dict[str, list[FieldValue]]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Format = Literal["senml", "json", "csv"]
+FormatName = Literal["senml", "json", "csv"]
 
 PLAIN = re.compile(r"[ !#-+\--\[\]-~]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FieldSchema:
     """One field. `decimals` is None for text; `fixed` keeps trailing zeros in SenML (money);
     `as_text` sends a number under SenML's key for text, as real taxis do with coordinates."""
 
@@ -40,15 +40,15 @@ class Event:
     """One message of one sensor, at `time_ms` since the epoch."""
 
     time_ms: int
-    fields: dict[str, Value]
+    fields: dict[str, FieldValue]
     stream: str
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class EventBatch:
     """Consecutive events: times that never fall, and one column per field, all equally long."""
 
-    stream: Stream
+    stream: StreamKind
     times: list[int]
     columns: Columns
 
@@ -63,14 +63,14 @@ Model = Callable[[np.random.Generator, Ints, Ints], Columns]
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class StreamKind:
     """A kind of stream. `prepare(seed)` sets up its sensors and returns the model of their values;
     the first field names the sensor and is always present."""
 
     name: str
     about: str
-    default_format: Format
-    fields: tuple[Field, ...]
+    default_format: FormatName
+    fields: tuple[FieldSchema, ...]
     prepare: Callable[[int], Model]
 
 

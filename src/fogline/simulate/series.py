@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fogline.simulate.schema import Floats, Ints, Value, plain
+from fogline.simulate.schema import FieldValue, Floats, Ints, plain
 
 DAY_MS = 86_400_000
 LETTERS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyz"))
@@ -48,7 +48,7 @@ def spikes(rng: np.random.Generator, values: Floats, share: float, factor: float
     return np.where(hit, values * factor, values)
 
 
-def numbers(values: Floats, decimals: int) -> list[Value]:
+def numbers(values: Floats, decimals: int) -> list[FieldValue]:
     """Python floats rounded to `decimals`; ints for 0 decimals."""
     rounded = np.round(values, decimals)
     if decimals == 0:
@@ -57,14 +57,14 @@ def numbers(values: Floats, decimals: int) -> list[Value]:
     return list((rounded + 0.0).tolist())
 
 
-def with_gaps(rng: np.random.Generator, column: list[Value], share: float) -> list[Value]:
+def with_gaps(rng: np.random.Generator, column: list[FieldValue], share: float) -> list[FieldValue]:
     """The column with a small share of its values missing (changed in place)."""
     for place in np.flatnonzero(rng.random(len(column)) < share).tolist():
         column[place] = None
     return column
 
 
-def pick(names: Sequence[str], index: Ints) -> list[Value]:
+def pick(names: Sequence[str], index: Ints) -> list[FieldValue]:
     """The names at these places."""
     return [names[place] for place in index.tolist()]
 

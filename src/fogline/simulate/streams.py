@@ -14,9 +14,9 @@ import numpy as np
 from fogline.common.errors import UsageError
 from fogline.simulate import city, fit, grid, taxi, traffic
 from fogline.simulate.patterns import PATTERNS, Schedule
-from fogline.simulate.schema import Batch, Event, Stream
+from fogline.simulate.schema import Event, EventBatch, StreamKind
 
-STREAMS: dict[str, Stream] = {
+STREAMS: dict[str, StreamKind] = {
     module.STREAM.name: module.STREAM for module in (city, taxi, fit, traffic, grid)
 }
 DEFAULT_START_MS = 1_767_225_600_000  # 2026-01-01T00:00:00Z
@@ -47,7 +47,7 @@ class Run:
             raise UsageError(f"seed must not be negative, but is {self.seed}")
 
     @property
-    def stream(self) -> Stream:
+    def stream(self) -> StreamKind:
         return STREAMS[self.name]
 
     @property
@@ -56,7 +56,7 @@ class Run:
         return round(self.rate * self.seconds)
 
 
-def batches(run: Run) -> Iterator[Batch]:
+def batches(run: Run) -> Iterator[EventBatch]:
     """All events of a run in the order of their times, in batches."""
     model = run.stream.prepare(run.seed)
     schedule = Schedule(run.rate, run.seconds, run.pattern)
@@ -64,7 +64,7 @@ def batches(run: Run) -> Iterator[Batch]:
         rng = np.random.default_rng([run.seed, 0, number])
         index = np.arange(first, min(first + BATCH_SIZE, run.count), dtype=np.int64)
         times = run.start_ms + schedule.offsets_ms(index)
-        yield Batch(run.stream, times.tolist(), model(rng, index, times))
+        yield EventBatch(run.stream, times.tolist(), model(rng, index, times))
 
 
 def events(

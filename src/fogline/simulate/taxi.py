@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from fogline.simulate import series
-from fogline.simulate.schema import Columns, Field, Floats, Ints, Stream, Value
+from fogline.simulate.schema import Columns, FieldSchema, FieldValue, Floats, Ints, StreamKind
 
 TAXIS = 782
 TWO_DRIVERS = 0.05
@@ -25,22 +25,22 @@ CENTRE = np.array([-73.98, 40.75])
 LONGITUDE = -74.0
 
 FIELDS = (
-    Field("taxi_identifier", "string"),
-    Field("hack_license", "string"),
-    Field("pickup_datetime", "time"),
-    Field("trip_time_in_secs", "second", 0),
-    Field("trip_distance", "meter", 2, fixed=True),
-    Field("pickup_longitude", "lon", 6, fixed=True, as_text=True),
-    Field("pickup_latitude", "lat", 6, fixed=True, as_text=True),
-    Field("dropoff_longitude", "lon", 6, fixed=True, as_text=True),
-    Field("dropoff_latitude", "lat", 6, fixed=True, as_text=True),
-    Field("payment_type", "string"),
-    Field("fare_amount", "dollar", 2, fixed=True),
-    Field("surcharge", "percentage", 2, fixed=True),
-    Field("mta_tax", "percentage", 2, fixed=True),
-    Field("tip_amount", "dollar", 2, fixed=True),
-    Field("tolls_amount", "dollar", 2, fixed=True),
-    Field("total_amount", "dollar", 2, fixed=True),
+    FieldSchema("taxi_identifier", "string"),
+    FieldSchema("hack_license", "string"),
+    FieldSchema("pickup_datetime", "time"),
+    FieldSchema("trip_time_in_secs", "second", 0),
+    FieldSchema("trip_distance", "meter", 2, fixed=True),
+    FieldSchema("pickup_longitude", "lon", 6, fixed=True, as_text=True),
+    FieldSchema("pickup_latitude", "lat", 6, fixed=True, as_text=True),
+    FieldSchema("dropoff_longitude", "lon", 6, fixed=True, as_text=True),
+    FieldSchema("dropoff_latitude", "lat", 6, fixed=True, as_text=True),
+    FieldSchema("payment_type", "string"),
+    FieldSchema("fare_amount", "dollar", 2, fixed=True),
+    FieldSchema("surcharge", "percentage", 2, fixed=True),
+    FieldSchema("mta_tax", "percentage", 2, fixed=True),
+    FieldSchema("tip_amount", "dollar", 2, fixed=True),
+    FieldSchema("tolls_amount", "dollar", 2, fixed=True),
+    FieldSchema("total_amount", "dollar", 2, fixed=True),
 )
 
 
@@ -116,7 +116,7 @@ class Taxi:
         }
 
 
-def clock(seconds: Ints) -> list[Value]:
+def clock(seconds: Ints) -> list[FieldValue]:
     """`2026-01-01 00:00:00`, in UTC."""
     return [
         datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -124,4 +124,4 @@ def clock(seconds: Ints) -> list[Value]:
     ]
 
 
-STREAM = Stream("taxi", "782 taxis: one event at the end of each trip", "senml", FIELDS, Taxi)
+STREAM = StreamKind("taxi", "782 taxis: one event at the end of each trip", "senml", FIELDS, Taxi)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fogline.simulate import series
-from fogline.simulate.schema import Columns, Field, Floats, Ints, Stream
+from fogline.simulate.schema import Columns, FieldSchema, Floats, Ints, StreamKind
 
 ROADS, SEGMENTS_PER_ROAD, LANES, SITES = 12, 20, 2, 6
 DETECTORS = ROADS * SEGMENTS_PER_ROAD * LANES
@@ -18,14 +18,14 @@ MISSING = 0.002
 VEHICLES = 100_000
 
 FIELDS = (
-    Field("segment", "string"),
-    Field("road", "string"),
-    Field("lane", "number", 0),
-    Field("vehicle", "string"),
-    Field("speed", "km/h", 1),
-    Field("occupancy", "per", 1),
-    Field("count", "number", 0),
-    Field("site", "string"),
+    FieldSchema("segment", "string"),
+    FieldSchema("road", "string"),
+    FieldSchema("lane", "number", 0),
+    FieldSchema("vehicle", "string"),
+    FieldSchema("speed", "km/h", 1),
+    FieldSchema("occupancy", "per", 1),
+    FieldSchema("count", "number", 0),
+    FieldSchema("site", "string"),
 )
 
 
@@ -77,4 +77,6 @@ class Traffic:
         return np.asarray(draw * 43758.5453 % 1.0 < INCIDENT_SHARE)
 
 
-STREAM = Stream("traffic", "480 road detectors: speed, occupancy, count", "json", FIELDS, Traffic)
+STREAM = StreamKind(
+    "traffic", "480 road detectors: speed, occupancy, count", "json", FIELDS, Traffic
+)

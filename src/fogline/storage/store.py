@@ -29,7 +29,7 @@ from fogline.storage.names import parse_all
 from fogline.storage.query.changes import Changes, Following
 from fogline.storage.query.listing import Listing
 from fogline.storage.query.queries import AGGREGATES, DEFAULT_ROWS, Page, Queries
-from fogline.storage.query.selection import Names, Selection
+from fogline.storage.query.selection import NameFilter, Selection
 from fogline.storage.query.sql import Tables
 from fogline.storage.query.sql_process import SqlProcess
 from fogline.storage.values import END_TIME, FIRST_TIME, without_metrics
@@ -201,7 +201,7 @@ class SiteStore:
         return rows
 
     def latest(
-        self, metrics: Names = None, entities: Names = None, without: Collection[str] = ()
+        self, metrics: NameFilter = None, entities: NameFilter = None, without: Collection[str] = ()
     ) -> pa.Table:
         """The newest values as a batch; names may be prefixes (`cpu_%`), nothing means all.
 
@@ -211,8 +211,8 @@ class SiteStore:
 
     def range(
         self,
-        metrics: Names = None,
-        entities: Names = None,
+        metrics: NameFilter = None,
+        entities: NameFilter = None,
         start: int | None = None,
         end: int | None = None,
         *,
@@ -226,8 +226,8 @@ class SiteStore:
 
     def rows(
         self,
-        metrics: Names = None,
-        entities: Names = None,
+        metrics: NameFilter = None,
+        entities: NameFilter = None,
         start: int | None = None,
         end: int | None = None,
         *,
@@ -244,7 +244,7 @@ class SiteStore:
     def changes(
         self,
         after: int = -1,
-        metrics: Names = None,
+        metrics: NameFilter = None,
         limit: int = DEFAULT_ROWS,
         share: float = 1.0,
         without: Collection[str] = (),
@@ -264,8 +264,8 @@ class SiteStore:
     def aggregate(
         self,
         bucket: int,
-        metrics: Names = None,
-        entities: Names = None,
+        metrics: NameFilter = None,
+        entities: NameFilter = None,
         start: int | None = None,
         end: int | None = None,
         *,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from fogline.testing.reference import Record
+from fogline.testing.reference import ReferenceRecord
 
 START = 1_700_000_000_000
 LATENESS = 2_000
@@ -52,7 +52,7 @@ class Case:
 
     seed: int
     text: str
-    records: list[Record]
+    records: list[ReferenceRecord]
 
 
 def case(
@@ -70,7 +70,9 @@ def case(
 # ── records ────────────────────────────────────────────────────────────────────────────────────
 
 
-def records(random: Random, size: int = 60, ties: bool = True, named: bool = False) -> list[Record]:
+def records(
+    random: Random, size: int = 60, ties: bool = True, named: bool = False
+) -> list[ReferenceRecord]:
     """Records of one to six devices; without `ties` no two have the same time.
 
     With `named` some are of a stream `m`, and every record says which stream it is of.
@@ -84,8 +86,8 @@ def records(random: Random, size: int = 60, ties: bool = True, named: bool = Fal
         fields, stream = _fields(random, device, home[device]), "s"
         if named and random.random() < 0.4:
             fields, stream = _named_fields(random, fields), "m"
-        record = Record(time=time, fields=fields)
-        found.append(Record(**record, stream=stream) if named else record)
+        record = ReferenceRecord(time=time, fields=fields)
+        found.append(ReferenceRecord(**record, stream=stream) if named else record)
     delays = [random.randrange(LATENESS) for _ in found]
     arrival = sorted(range(size), key=lambda i: (found[i]["time"] + delays[i], i))
     return [found[i] for i in arrival]

@@ -29,7 +29,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SolverResult:
     """A node for each source, or nothing; proven, unless time ran out."""
 
     nodes: Mapping[str, str] = field(default_factory=dict)
@@ -38,14 +38,14 @@ class Found:
 
 def least_stale(
     sources: Sequence[str], choices: Sequence[Choice], slots: int | None, seconds: float
-) -> Found:
+) -> SolverResult:
     """One choice for each source so that the stalest is least stale; nothing if there is none.
 
     x ∈ {0, 1} for each choice, Σ x = 1 for each source, Σ x ≤ slots over a node's replicas, and the
     least R with Σ rank · x ≤ R for each source.
     """
     if set(sources) != {choice.source for choice in choices}:
-        return Found()
+        return SolverResult()
     problem = pulp.LpProblem("nodes", pulp.LpMinimize)
     x = [problem.add_variable(f"x{i}", cat="Binary") for i in range(len(choices))]
     ranks = {value: i for i, value in enumerate(sorted({c.staleness for c in choices}))}
@@ -59,9 +59,9 @@ def least_stale(
             problem += pulp.lpSum(x[i] for i in at) <= slots
     status = _run(problem, seconds)
     if status not in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
-        return Found(proven=status == pulp.LpSolutionInfeasible)
+        return SolverResult(proven=status == pulp.LpSolutionInfeasible)
     chosen = {c.source: c.node for c, taken in zip(choices, x, strict=True) if taken.value() > 0.5}
-    return Found(chosen, status == pulp.LpSolutionOptimal)
+    return SolverResult(chosen, status == pulp.LpSolutionOptimal)
 
 
 def least_share(speeds: Sequence[float], least: float, mean: float, seconds: float) -> float | None:

@@ -24,7 +24,7 @@ from fogline.broker import Tls
 from fogline.broker.login import with_login
 from fogline.common.errors import UsageError
 from fogline.common.fabric_secret import FabricSecret
-from fogline.control import ControlledNode, ControlOptions, Operation
+from fogline.control import ControlledNode, ControlOptions, OperationHandler
 from fogline.model.jobs import Assignment, name_assignments
 from fogline.model.nodes import SITE, Node, Observed
 from fogline.model.sample_fractions import Shares, read_shares
@@ -74,7 +74,7 @@ class Manager:
         tls = Tls(**found) if found else None
         url = with_login(str(given.url), given.user, given.password_file)
         self._store_commands = StoreCommands(site.folder, lambda: site.store_address)
-        operations: dict[str, Operation] = {
+        operations: dict[str, OperationHandler] = {
             "install": self._install,
             "remove": self._remove,
             "logs": self._logs,

@@ -16,7 +16,7 @@ from fogline.broker.mosquitto.journal import load_registry
 from fogline.broker.topics import matches, split_share
 from fogline.common import atomic_files as log_disk
 from fogline.links.batch import PREFIX
-from fogline.log import LogError, LogReader, Record
+from fogline.log import LogError, LogReader, LogRecord
 from fogline.log.files.damage import Damage
 from fogline.log.files.frames import HEAD, BadFrame, Frame
 from fogline.log.files.segments import Segment, heads, list_segments, locate
@@ -59,7 +59,7 @@ def _batch_of(segments: list[Segment], frame: Frame, start: int) -> tuple[int, i
     return begin, before
 
 
-def _messages(journal: Path, pattern: str, begin: int, end: int) -> Iterator[Record]:
+def _messages(journal: Path, pattern: str, begin: int, end: int) -> Iterator[LogRecord]:
     with LogReader(journal) as reader:
         position = max(begin, reader.first())
         while position < end:
@@ -72,7 +72,7 @@ def _messages(journal: Path, pattern: str, begin: int, end: int) -> Iterator[Rec
                     yield from (record for record in wanted if not record[0].startswith(PREFIX))
 
 
-def _parts(found: list[Record], frame: Frame, before: int) -> Iterator[list[Record]]:
+def _parts(found: list[LogRecord], frame: Frame, before: int) -> Iterator[list[LogRecord]]:
     """What the frame may have held: so many messages one after the other."""
     starts = range(len(found) - frame.count + 1)
     likely = [at for at in starts if at >= before]
@@ -80,7 +80,7 @@ def _parts(found: list[Record], frame: Frame, before: int) -> Iterator[list[Reco
         yield found[at : at + frame.count]
 
 
-def _write_again(segment: Segment, frame: Frame, records: list[Record]) -> bool:
+def _write_again(segment: Segment, frame: Frame, records: list[LogRecord]) -> bool:
     pending = Pending(frame.source, frame.epoch, frame.arrival)
     if pending.fill(records) is not None:
         return False

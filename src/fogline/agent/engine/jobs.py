@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,9 +27,8 @@ from fogline.plan.analysis.query_file import LoadedQuery
 from fogline.plan.rules import optimise
 
 if TYPE_CHECKING:
+    from fogline.spark.jobs.log_append import Append
     from fogline.spark.session.session import Session
-
-Append = Callable[[str, int, int, Sequence[tuple[str, bytes]]], None]
 
 
 class SparkJob(Protocol):

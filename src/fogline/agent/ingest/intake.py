@@ -16,7 +16,7 @@ from fogline.broker import Batch, Broker, BrokerError, Message
 from fogline.links.batch import PREFIX
 from fogline.links.dedup import Recent
 from fogline.links.inlet import BadLinks, Inlet
-from fogline.links.receiver import Delivery, Part, Rejected, in_portions, unpack
+from fogline.links.receiver import Delivery, LogPart, Rejected, in_portions, unpack
 from fogline.log import SiteLog
 
 _RETRY_SECONDS = 1.0
@@ -79,7 +79,7 @@ class SubscriptionIntake(Inlet):
         """Writes what is new; waits for space where there is none. False when it is to end."""
         plain = [m for m in batch if not m.topic.startswith(PREFIX)]
         fresh = [(m.topic, m.payload) for m in plain if self._is_fresh(m)]
-        parts = [Part(0, -1, None, fresh)] if fresh else []
+        parts = [LogPart(0, -1, None, fresh)] if fresh else []
         if not self.persist(parts, (), stop):
             return False
         self.repeated += len(plain) - len(fresh)

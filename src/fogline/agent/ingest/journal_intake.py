@@ -34,18 +34,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fogline.agent.contracts.ingest import Subscription
-from fogline.agent.ingest.retained_fetch import Answer, RetainedFetch
+from fogline.agent.ingest.retained_fetch import RetainedAnswer, RetainedFetch
 from fogline.broker.mosquitto.journal import READER, Journal, Registry, note_greeted, register
 from fogline.broker.topics import split_share
 from fogline.links.batch import PREFIX
 from fogline.links.dedup import Recent
 from fogline.links.inlet import BadLinks, Inlet
-from fogline.links.receiver import Delivery, Part, Rejected, in_portions, unpack
+from fogline.links.receiver import Delivery, LogPart, Rejected, in_portions, unpack
 from fogline.log import (
     Bell,
     LogDamaged,
     LogError,
-    Record,
+    LogRecord,
     SiteLog,
     get_position,
     set_position,
@@ -63,7 +63,7 @@ _MOST_ROUTES = 100_000
 _MESSAGE = struct.Struct("<4sI4xIQ8xIxq16xIH")
 
 
-class Target(Inlet):
+class JournalTarget(Inlet):
     """One subscription and its log."""
 
     def __init__(self, subscription: Subscription, logs: SiteLog, registry: Registry) -> None:
@@ -80,14 +80,14 @@ class Target(Inlet):
     def store(self, found: list[Found], end: int, stop: threading.Event) -> bool:
         """Writes what is new of everything up to `end`, at once; waits for space where there is
         none. False when it is to end."""
-        parts = [Part(self._source, end, at, self._fresh(records)) for at, records in found]
+        parts = [LogPart(self._source, end, at, self._fresh(records)) for at, records in found]
         if not self.persist(parts, (), stop):
             return False
         self.position = end
         self.state = "running"
         return True
 
-    def greet(self, retained: list[Record], logs: SiteLog, stop: threading.Event) -> bool:
+    def greet(self, retained: list[LogRecord], logs: SiteLog, stop: threading.Event) -> bool:
         """Writes what was retained and is not in the log yet. False when it is to end."""
         recent = self._recent
         if recent is None:
@@ -95,9 +95,9 @@ class Target(Inlet):
             with logs.reader(self.subscription.log, skip_damage=True) as reader:
                 recent.note_tail(reader)
         fresh = [record for record in retained if recent.is_new(*record)]
-        return not fresh or self.persist([Part(0, -1, None, fresh)], (), stop)
+        return not fresh or self.persist([LogPart(0, -1, None, fresh)], (), stop)
 
-    def _fresh(self, records: list[Record]) -> list[Record]:
+    def _fresh(self, records: list[LogRecord]) -> list[LogRecord]:
         if self._recent is None:
             return records
         is_new = self._recent.is_new
@@ -110,9 +110,9 @@ class Links:
     """Stands for the logs that a batch goes to, until it is unpacked."""
 
 
-Found = tuple[int, list[Record]]
+Found = tuple[int, list[LogRecord]]
 """Messages that arrived at about the same time, and when the first of them did."""
-Goal = Target | Links
+Goal = JournalTarget | Links
 
 
 def keep_working(step: Callable[[], int], stop: threading.Event, bell: Bell) -> None:
@@ -138,7 +138,7 @@ class JournalIntake:
         retained_fetch: RetainedFetch | None = None,
     ) -> None:
         """Without `retained_fetch` nobody asks for what is retained."""
-        self.targets: list[Target] = []
+        self.targets: list[JournalTarget] = []
         self._folder = journal
         self._logs = logs
         self._bad = bad or BadLinks(logs)
@@ -146,12 +146,12 @@ class JournalIntake:
         self._noted = self._end = get_position(journal, READER) or 0
         self._note_due = 0.0
         self._problem = ""
-        self._active: list[Target] = []
+        self._active: list[JournalTarget] = []
         self._links = Links()
         self._routes: dict[bytes, tuple[str, tuple[Goal, ...]]] = {}
         self._batch: dict[Goal, list[Found]] = {}
         self._retained_fetch = retained_fetch
-        self._greetings: list[tuple[int, Answer]] = []
+        self._greetings: list[tuple[int, RetainedAnswer]] = []
         """With the position up to which the journal must be read before: what was published in the
         meantime is known by then."""
         self.change(subscriptions)
@@ -174,8 +174,8 @@ class JournalIntake:
         self._active, self._routes = [], {}
         self._tell(self._problem)
 
-    def _open(self, subscription: Subscription, registry: Registry) -> Target:
-        target = Target(subscription, self._logs, registry)
+    def _open(self, subscription: Subscription, registry: Registry) -> JournalTarget:
+        target = JournalTarget(subscription, self._logs, registry)
         target.position = max(target.position, self._end)
         return target
 
@@ -263,7 +263,7 @@ class JournalIntake:
         used = self._split(data, begin)
         return begin + used if used else self._read_with_care(start)
 
-    def _activate(self, active: list[Target]) -> None:
+    def _activate(self, active: list[JournalTarget]) -> None:
         if active != self._active or len(self._routes) > _MOST_ROUTES:
             self._active = active
             self._routes = {}
@@ -277,7 +277,7 @@ class JournalIntake:
         unpack, crc32, routes = _MESSAGE.unpack_from, zlib.crc32, self._routes
         view, head, before = memoryview(data), _MESSAGE.size, HEAD.size
         at, size, first, last = 0, len(data), 0, -1
-        part: dict[Goal, list[Record]] = {}
+        part: dict[Goal, list[LogRecord]] = {}
         while at + head <= size:
             marker, crc, length, own, count, arrival, payload, topic = unpack(data, at)
             end, begin = at + before + length, at + head + topic
@@ -310,7 +310,7 @@ class JournalIntake:
             return (self._links,)
         return tuple(target for target in self._active if target.wants(topic))
 
-    def _add(self, arrival: int, part: dict[Goal, list[Record]]) -> None:
+    def _add(self, arrival: int, part: dict[Goal, list[LogRecord]]) -> None:
         for goal, records in part.items():
             self._batch.setdefault(goal, []).append((arrival, records))
 

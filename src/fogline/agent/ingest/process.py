@@ -21,7 +21,7 @@ from fogline.agent.contracts.ingest import (
 )
 from fogline.agent.ingest.foreign_topics import ForeignSubscription
 from fogline.agent.ingest.intake import SubscriptionIntake
-from fogline.agent.ingest.journal_intake import Target
+from fogline.agent.ingest.journal_intake import JournalTarget
 from fogline.agent.ingest.retained_fetch import RetainedFetch
 from fogline.agent.ingest.worker import IngestPlan, IngestWorker
 from fogline.common.errors import FoglineError
@@ -141,7 +141,7 @@ class Ingest:
     def status(self) -> IngestStatus:
         targets = self._worker.journal.targets if self._worker.journal else []
         feeds = [feed.intake for feed in self._feeds.values()]
-        intakes: list[Target | SubscriptionIntake] = [*targets, *feeds]
+        intakes: list[JournalTarget | SubscriptionIntake] = [*targets, *feeds]
         unwell = [i.state for i in intakes if i.state != "running"]
         return IngestStatus(
             unwell[0] if unwell else "running",

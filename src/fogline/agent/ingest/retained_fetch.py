@@ -14,7 +14,7 @@ from dataclasses import replace
 from fogline.agent.broker.connections import connect
 from fogline.broker import Broker, BrokerError, BrokerOptions, BrokerTimeoutError, open_broker
 from fogline.links.batch import PREFIX
-from fogline.log import Record
+from fogline.log import LogRecord
 
 _RETRY_SECONDS = 1.0
 _SLICE_SECONDS = 0.2
@@ -22,7 +22,7 @@ _PATIENT_SECONDS = 3600.0
 """A connection that is lost is not repaired: it might have lost a message, so all is asked again.
 """
 
-Answer = tuple[str, list[Record]]
+RetainedAnswer = tuple[str, list[LogRecord]]
 """A log, and what was retained for it."""
 
 
@@ -35,7 +35,7 @@ class RetainedFetch:
             options, retry_first=_PATIENT_SECONDS, retry_longest=_PATIENT_SECONDS
         )
         self._asked: deque[tuple[str, str]] = deque()
-        self._answers: deque[Answer] = deque()
+        self._answers: deque[RetainedAnswer] = deque()
         self._guard = threading.Lock()
         self._working = False
         self._stop = threading.Event()
@@ -47,7 +47,7 @@ class RetainedFetch:
                 self._working = True
                 threading.Thread(target=self._run, name="retained", daemon=True).start()
 
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[RetainedAnswer]:
         """Those that have come since the last call."""
         return [self._answers.popleft() for _ in range(len(self._answers))]
 
@@ -67,13 +67,13 @@ class RetainedFetch:
             except BrokerError:
                 self._stop.wait(_RETRY_SECONDS)
 
-    def _collect(self, pattern: str) -> list[Record]:
+    def _collect(self, pattern: str) -> list[LogRecord]:
         """Raises BrokerError when it is not sure that this is all."""
         with open_broker(self._url, self._options) as broker:
             if not connect(broker, self._stop, lambda text: None):
                 return []
             broker.subscribe(pattern, qos=0)
-            found: list[Record] = []
+            found: list[LogRecord] = []
             while not _ended(broker, pattern):
                 found += _retained(broker, _SLICE_SECONDS)
                 if not broker.connected:
@@ -92,7 +92,7 @@ def _ended(broker: Broker, pattern: str) -> bool:
     return True
 
 
-def _retained(broker: Broker, timeout: float) -> list[Record]:
+def _retained(broker: Broker, timeout: float) -> list[LogRecord]:
     """Other messages are in the journal. So are batches for others, which are never retained."""
     batch = broker.receive(timeout=timeout)
     return [(m.topic, m.payload) for m in batch if m.retain and not m.topic.startswith(PREFIX)]

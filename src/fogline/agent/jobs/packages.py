@@ -15,7 +15,7 @@ from fogline.common.errors import DataError
 from fogline.common.unused_files import note_use, remove_unused
 from fogline.model.jobs import Assignment, Code
 
-Ask = Callable[[str, dict[str, Any], float], dict[str, Any]]
+AskCoordinator = Callable[[str, dict[str, Any], float], dict[str, Any]]
 """Asks the coordinator: operation, body, seconds to wait."""
 _ANSWER_SECONDS = 10.0
 _LARGEST = 256 << 20
@@ -29,7 +29,7 @@ class Packages:
         work = assignment.work
         return self._folder / work.package if isinstance(work, Code) else None
 
-    def fetch(self, assignments: Iterable[Assignment], ask: Ask) -> None:
+    def fetch(self, assignments: Iterable[Assignment], ask: AskCoordinator) -> None:
         """What is not here yet; raises FoglineError when it cannot be had."""
         for assignment in assignments:
             path = self.path(assignment)
@@ -45,7 +45,7 @@ class Packages:
         used = {path.name for item in assignments if (path := self.path(item)) is not None}
         return remove_unused(self._folder, used, now)
 
-    def _fetch(self, path: Path, ask: Ask) -> None:
+    def _fetch(self, path: Path, ask: AskCoordinator) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         digest = hashlib.sha256()
         partial = path.with_name(f".{path.name}.partial")

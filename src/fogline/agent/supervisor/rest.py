@@ -14,13 +14,13 @@ from fogline.agent.config.site import SiteConfig
 from fogline.agent.contracts.site_status import SiteStatus
 from fogline.agent.damage.watch import DamageWatch
 from fogline.agent.supervisor import metrics
-from fogline.common.http.parameters import Parameter, read_parameters
+from fogline.common.http.parameters import QueryParameter, read_parameters
 from fogline.common.http.replies import ErrorReplies, Json
 
 ERRORS = ErrorReplies(
     "agent", routes="there is GET /health, /status and /metrics, and POST /damage/acknowledge"
 )
-_LOG = (Parameter("log", "Only the damage of this log"),)
+_LOG = (QueryParameter("log", "Only the damage of this log"),)
 
 
 class Reported(Protocol):

@@ -20,7 +20,7 @@ from fogline.broker.interface import (
     Filters,
     Message,
 )
-from fogline.broker.mqtt.link import Link
+from fogline.broker.mqtt.link import MqttLink
 from fogline.broker.mqtt.queues import Queues
 from fogline.broker.mqtt.requests import Request
 from fogline.broker.options import BrokerOptions
@@ -35,7 +35,7 @@ class MqttBroker(Broker):
         self._url = url
         self._options = options or BrokerOptions()
         self._queues = Queues(self._options)
-        self._link: Link | None = None
+        self._link: MqttLink | None = None
         self._closed = False
 
     @property
@@ -50,7 +50,7 @@ class MqttBroker(Broker):
 
     def connect(self, timeout: float = CONNECT_SECONDS) -> None:
         self._check_open()
-        self._link = link = Link(self._url, self._options, self._queues, timeout)
+        self._link = link = MqttLink(self._url, self._options, self._queues, timeout)
         link.answered.wait()
         if self._closed:  # perhaps before there was a link to stop
             link.stop(0)

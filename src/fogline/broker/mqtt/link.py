@@ -49,7 +49,7 @@ nothing waits for them."""
 MOST_UNCONFIRMED = 65535
 
 
-class Link:
+class MqttLink:
     """One try to connect and, once that worked, reconnecting until `stop`."""
 
     def __init__(

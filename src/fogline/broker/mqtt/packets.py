@@ -24,7 +24,7 @@ LONGEST_LENGTH = 4
 Take = Callable[[Message, int], None]
 Confirm = Callable[[int, int], None]
 """Of a message that was sent: its number, and the broker's reason (0: taken)."""
-Answer = Callable[[int, bytes], None]
+AnswerPacket = Callable[[int, bytes], None]
 """Of a request for subscriptions: its number, and the broker's reason for each filter, or none
 where MQTT 3.1.1 has none."""
 
@@ -35,7 +35,7 @@ class Takers:
 
     message: Take
     confirmation: Confirm
-    answer: Answer
+    answer: AnswerPacket
 
 
 class MalformedError(Exception):
@@ -111,7 +111,7 @@ class PacketReader:
         reason = buffer[begin + 2] if self._modern and end > begin + 2 else 0
         confirm(buffer[begin] << 8 | buffer[begin + 1], reason)
 
-    def _answer(self, buffer: bytes, begin: int, end: int, answer: Answer) -> None:
+    def _answer(self, buffer: bytes, begin: int, end: int, answer: AnswerPacket) -> None:
         at = _behind_properties(buffer, begin + 2) if self._modern else begin + 2
         if at > end:
             raise MalformedError("an answer ends before its fields do")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fogline.cli.run.fetching import Fetched, Fetcher
-from fogline.cli.site.query import Asked
+from fogline.cli.site.query import QueryRequest
 from fogline.common.errors import DataError, UsageError
 from fogline.common.settings import Settings
 from fogline.fabric.membership.local_sites import LocalSite, find_site
@@ -75,7 +75,7 @@ class History:
     """The inputs of a program over a time range; fetched files are removed with `stack`."""
 
     def __init__(
-        self, program: Program, stretch: Stretch, asked: Asked, settings: Settings
+        self, program: Program, stretch: Stretch, asked: QueryRequest, settings: Settings
     ) -> None:
         self._scans = (*program.scans, *program.record_scans)
         reach = look_back_ms(program) * 1000

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from fogline.cli.run.newest import NewestResults, Row
+from fogline.cli.run.newest import NewestResult, NewestResults
 from fogline.cli.run.screen import Screen
 from fogline.model.results import Account, Result
 
@@ -136,7 +136,7 @@ class LiveTable(Screen):
         lag = time.time() - newest_ms / 1000 if newest_ms and self._total is None else None
         return self._rates.line(lag if lag is not None and 0 <= lag < _LONGEST_LAG else None)
 
-    def _table(self, rows: Sequence[Row]) -> Table:
+    def _table(self, rows: Sequence[NewestResult]) -> Table:
         """The name of an insight is never cut; keys and values share what is left."""
         days = {row.end[:10] for row in rows if row.end}
         clock = slice(11, None) if len(days) == 1 else slice(5, None)

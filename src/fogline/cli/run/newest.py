@@ -20,7 +20,7 @@ _LONGEST = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class NewestResult:
     """The newest result of an insight and key, and how many there were."""
 
     insight: str
@@ -60,14 +60,14 @@ class NewestResults:
             known.result = result
             known.count += 1
 
-    def rows(self, most: int) -> list[Row]:
+    def rows(self, most: int) -> list[NewestResult]:
         """At most `most` lines, divided fairly among insights. If an insight has more keys than are
         shown, its last line counts the rest; one without results has a line that says so."""
-        found: list[Row] = []
+        found: list[NewestResult] = []
         for name, share in self._shares(most).items():
             keys = self._insights[name]
             if share and not keys and not self.uncounted.get(name):
-                found.append(Row(name, "", "no result yet", "", 0))
+                found.append(NewestResult(name, "", "no result yet", "", 0))
                 continue
             whole = share >= len(keys) and not self.uncounted.get(name)
             shown = nsmallest(share if whole else share - 1, keys.items(), key=_by_count)
@@ -76,14 +76,14 @@ class NewestResults:
                 found.append(self._rest(name, {key for key, _ in shown}))
         return found
 
-    def _rest(self, name: str, shown: set[str]) -> Row:
+    def _rest(self, name: str, shown: set[str]) -> NewestResult:
         others = [newest for key, newest in self._insights[name].items() if key not in shown]
         beyond = self.uncounted.get(name, 0)
         count = sum(newest.count for newest in others) + beyond
         latest = max(others, key=lambda newest: newest.result.end_ms, default=None)
         end = "" if latest is None else end_of(latest.result)
         many = f"{len(others):,} other keys" if not beyond else "other keys"
-        return Row(name, f"… {many}", "", end, count)
+        return NewestResult(name, f"… {many}", "", end, count)
 
     def _shares(self, most: int) -> dict[str, int]:
         """Lines for each insight: one in turn until there are no more."""
@@ -104,9 +104,11 @@ def _by_count(item: tuple[str, _Newest]) -> tuple[int, str]:
     return -item[1].count, item[0]
 
 
-def _row(newest: _Newest) -> Row:
+def _row(newest: _Newest) -> NewestResult:
     result = newest.result
-    return Row(result.insight, key_text(result), value_text(result), end_of(result), newest.count)
+    return NewestResult(
+        result.insight, key_text(result), value_text(result), end_of(result), newest.count
+    )
 
 
 def end_of(result: Result, precision: Literal["seconds", "milliseconds"] = "seconds") -> str:

@@ -21,7 +21,7 @@ from fogline.cli.run.live import run_live
 from fogline.cli.run.options import RunOptions, check_live_options, check_options
 from fogline.cli.run.screen import Screen
 from fogline.cli.run.spool import Spool
-from fogline.cli.site.query import Asked
+from fogline.cli.site.query import QueryRequest
 from fogline.common.errors import DataError, UsageError
 from fogline.common.process.interrupts import ctrl_c
 from fogline.common.settings import Settings
@@ -64,7 +64,7 @@ def _run_history(
     """A batch over stored data; nodes that did not answer are reported."""
     from fogline.spark.compile.scan import Input
 
-    asked = Asked(site=options.site, url=options.url, token_file=options.token_file)
+    asked = QueryRequest(site=options.site, url=options.url, token_file=options.token_file)
     history = History(program, stretch, asked, settings)
     with contextlib.ExitStack() as stack:
         inputs = history.inputs(Input(Path(), rejects=_rejects(loaded, options)), stack)

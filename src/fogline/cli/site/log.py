@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from fogline.cli.output.tables import console, table
 from fogline.common.errors import START_SITE
-from fogline.common.http.client import HttpClient, Parameters, Patience, Service
+from fogline.common.http.client import HttpClient, Parameters, Patience, RemoteService
 from fogline.fabric.membership.local_sites import find_site
 
 _PATIENCE = Patience(connect=5.0, answer=30.0)
@@ -43,5 +43,5 @@ def acknowledge(log: str | None, site: str | None, as_json: bool) -> None:
 
 def _ask(site: str | None, method: str, path: str, parameters: Parameters = ()) -> dict[str, Any]:
     found = find_site(site)
-    service = Service(f"the site {found.site}", START_SITE)
+    service = RemoteService(f"the site {found.site}", START_SITE)
     return HttpClient(found.http, service, patience=_PATIENCE).json(method, path, parameters)

@@ -27,7 +27,7 @@ PAGE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryRequest:
     """The site to ask, what to query, and how to show it."""
 
     metrics: tuple[str, ...] = ()
@@ -63,14 +63,14 @@ class Asked:
         ]
 
 
-def latest(asked: Asked) -> None:
+def latest(asked: QueryRequest) -> None:
     told = asked.client().json("GET", "/v1/latest", asked.parameters())
     tell_values(told["values"], asked.as_json)
     tell_nodes(told)
 
 
 def values(
-    asked: Asked,
+    asked: QueryRequest,
     between: tuple[str | None, str | None],
     limit: int,
     newest: bool,
@@ -80,7 +80,7 @@ def values(
     _pages(asked, "/v1/range", wanted, limit, ("values", tell_values), arrow)
 
 
-def spaces(asked: Asked) -> None:
+def spaces(asked: QueryRequest) -> None:
     told = asked.client().json("GET", "/v1/spaces", [_scope(asked)])
     found = told["spaces"]
     tell_rows(found if asked.as_json else [flat(one) for one in found], asked.as_json)
@@ -88,7 +88,7 @@ def spaces(asked: Asked) -> None:
 
 
 def space(
-    asked: Asked,
+    asked: QueryRequest,
     name: str,
     key: Sequence[str],
     between: tuple[str | None, str | None],
@@ -103,7 +103,7 @@ def space(
 
 
 def _pages(
-    asked: Asked,
+    asked: QueryRequest,
     path: str,
     wanted: Sequence[tuple[str, str | int | float]],
     limit: int,
@@ -137,7 +137,10 @@ def _pages(
 
 
 def aggregate(
-    asked: Asked, between: tuple[str | None, str | None], bucket: str, functions: Iterable[str]
+    asked: QueryRequest,
+    between: tuple[str | None, str | None],
+    bucket: str,
+    functions: Iterable[str],
 ) -> None:
     wanted = [*asked.parameters(), *_between(between), ("bucket", bucket)]
     wanted += [("function", function) for function in functions]
@@ -146,7 +149,7 @@ def aggregate(
     tell_nodes(told)
 
 
-def metrics(asked: Asked, prefix: str) -> None:
+def metrics(asked: QueryRequest, prefix: str) -> None:
     store, cursor = asked.client(), None
     wanted: list[tuple[str, str | int | float]] = [("prefix", prefix), ("limit", 1000)]
     told: dict[str, Any] = {}
@@ -160,13 +163,16 @@ def metrics(asked: Asked, prefix: str) -> None:
     tell_nodes(told)
 
 
-def nodes(asked: Asked) -> None:
+def nodes(asked: QueryRequest) -> None:
     told = asked.client().json("GET", "/v1/nodes")
     tell_rows([flat(node) for node in told["nodes"]], asked.as_json)
 
 
 def sql(
-    asked: Asked, statement: str, scope: str, between: tuple[str | None, str | None] = (None, None)
+    asked: QueryRequest,
+    statement: str,
+    scope: str,
+    between: tuple[str | None, str | None] = (None, None),
 ) -> None:
     named = [*asked.parameters(), *_between(between)]
     wanted = [pair for pair in named if pair[0] != "scope"]
@@ -179,7 +185,7 @@ def sql(
     tell_nodes(told)
 
 
-def put(asked: Asked, metric: str, value: str, entity: str, time: str | None) -> None:
+def put(asked: QueryRequest, metric: str, value: str, entity: str, time: str | None) -> None:
     one = {"metric": metric, "entity": entity or "site", "value": _number(value)}
     one |= {"time": time} if time else {}
     told = asked.client().json("POST", "/v1/values", (), {"values": [one]})
@@ -208,7 +214,7 @@ def remove_token(name: str, site: str | None) -> None:
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _scope(asked: Asked) -> tuple[str, str | int | float]:
+def _scope(asked: QueryRequest) -> tuple[str, str | int | float]:
     return "scope", "node" if asked.here else "all"
 
 

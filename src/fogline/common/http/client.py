@@ -41,7 +41,7 @@ JSON = "application/json"
 _PIECE = 1 << 20
 
 Parameters = Iterable[tuple[str, str | int | float]]
-Body = bytes | BinaryIO | None
+RequestBody = bytes | BinaryIO | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class RemoteService:
     """Who answers at an address, and what its answers mean."""
 
     name: str
@@ -72,14 +72,14 @@ class HttpClient:
     """One address and the token for it, for any thread. `close` ends everything, also what is
     being asked. No proxy is used, and no redirect is followed: a token is sent to nobody else.
 
-    Raises what its `Service` says; its text is what the server answers. A connection is kept; where
-    the other side has closed it meanwhile, what may be asked twice is asked again.
+    Raises what its `RemoteService` says; its text is the server's response. A connection is kept;
+    where the other side has closed it meanwhile, what may be asked twice is asked again.
     """
 
     def __init__(
         self,
         url: str,
-        service: Service,
+        service: RemoteService,
         token: str | Callable[[], Sequence[str]] = "",
         patience: Patience | None = None,
     ) -> None:
@@ -120,7 +120,7 @@ class HttpClient:
         method: str,
         path: str,
         parameters: Parameters = (),
-        body: Body = None,
+        body: RequestBody = None,
         media_type: str = "",
     ) -> Any:
         """What the server answers, any JSON; a body of any type."""
@@ -136,7 +136,7 @@ class HttpClient:
         method: str,
         path: str,
         parameters: Parameters = (),
-        body: Body = None,
+        body: RequestBody = None,
         media_type: str = "",
         accept: str = JSON,
     ) -> bytes:
@@ -180,7 +180,7 @@ class HttpClient:
         return {"Authorization": f"Bearer {token}"} if token else {}
 
     def _send(
-        self, method: str, target: str, body: Body, headers: dict[str, str]
+        self, method: str, target: str, body: RequestBody, headers: dict[str, str]
     ) -> tuple[int, bytes]:
         repeatable = method == "GET" or target.partition("?")[0] in self._service.questions
         kept = self._take() if repeatable and not _is_file(body) else None
@@ -218,7 +218,7 @@ class HttpClient:
         connection: http.client.HTTPConnection,
         method: str,
         target: str,
-        body: Body,
+        body: RequestBody,
         headers: dict[str, str],
     ) -> tuple[int, bytes]:
         """Status and body. A file takes as long as it takes; what follows does not."""
@@ -286,7 +286,7 @@ def _read(reply: http.client.HTTPResponse) -> bytes:
     return b"".join(pieces)
 
 
-def _is_file(body: Body) -> bool:
+def _is_file(body: RequestBody) -> bool:
     return not (body is None or isinstance(body, bytes))
 
 

@@ -10,7 +10,7 @@ from fogline.common.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class QueryParameter:
     """`read` makes the value from a text, or raises a `FoglineError` that means 400."""
 
     name: str
@@ -22,7 +22,9 @@ class Parameter:
     type: str = "string"
 
 
-def read_parameters(known: Sequence[Parameter], given: Iterable[tuple[str, str]]) -> dict[str, Any]:
+def read_parameters(
+    known: Sequence[QueryParameter], given: Iterable[tuple[str, str]]
+) -> dict[str, Any]:
     """Their values, defaults included. Raises `DataError` for what is unknown, double or wrong."""
     by_name = {parameter.name: parameter for parameter in known}
     found: dict[str, Any] = {}

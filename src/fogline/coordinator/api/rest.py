@@ -13,7 +13,7 @@ from fogline.common.errors import DataError
 from fogline.common.http.auth import NeedsToken
 from fogline.common.http.bodies import BodyReader
 from fogline.common.http.replies import ErrorReplies
-from fogline.coordinator.api.routes import ROUTES, Address
+from fogline.coordinator.api.routes import ROUTES, Endpoint
 from fogline.coordinator.api.service import Service
 from fogline.coordinator.api.tokens import Tokens
 
@@ -49,7 +49,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
     return told
 
 
-def _add(app: FastAPI, address: Address) -> None:
+def _add(app: FastAPI, address: Endpoint) -> None:
     app.add_api_route(
         address.path,
         address.handler,
@@ -62,7 +62,7 @@ def _add(app: FastAPI, address: Address) -> None:
     )
 
 
-def _responses(address: Address) -> dict[int | str, dict[str, Any]]:
+def _responses(address: Endpoint) -> dict[int | str, dict[str, Any]]:
     schema = {
         "type": "object",
         "properties": {
@@ -80,7 +80,7 @@ def _responses(address: Address) -> dict[int | str, dict[str, Any]]:
     return {code: {"description": text, "content": content} for code, text in texts.items()}
 
 
-def _extra(address: Address) -> dict[str, Any]:
+def _extra(address: Endpoint) -> dict[str, Any]:
     extra: dict[str, Any] = {"security": [] if address.path in OPEN else [{"token": []}]}
     if address.types:
         schema = address.schema or {"type": "string"}

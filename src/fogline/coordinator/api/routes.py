@@ -64,13 +64,13 @@ def get_logs(request: Request, name: str, lines: int = Query(default=100, ge=1, 
     return Json(service_of(request).logs(name, lines))
 
 
-Package = Annotated[
+PackageParameter = Annotated[
     list[str] | None, Query(description="file=sha256, for files that the text names")
 ]
 
 
 async def put_pipeline(
-    request: Request, name: str, package: Package = None, dry_run: bool = False
+    request: Request, name: str, package: PackageParameter = None, dry_run: bool = False
 ) -> Json:
     text, format = await read_pipeline(request)
     put = service_of(request).put_pipeline
@@ -85,7 +85,7 @@ def get_pipeline(request: Request, name: str) -> Json:
     return Json(service_of(request).pipeline(name))
 
 
-async def diff_pipeline(request: Request, name: str, package: Package = None) -> Json:
+async def diff_pipeline(request: Request, name: str, package: PackageParameter = None) -> Json:
     """Without a body: from what is deployed to what the pipeline's own text says."""
     text, format = await read_pipeline(request)
     service = service_of(request)
@@ -173,7 +173,7 @@ def get_docs(request: Request) -> Html:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class Endpoint:
     """One method of one path; `types` are what a body may be."""
 
     method: str
@@ -187,46 +187,46 @@ class Address:
 
 
 ROUTES = (
-    Address("POST", "/jobs", post_job, "Deploy one job", ("application/json",), schema=JOB),
-    Address("GET", "/jobs", get_jobs, "All jobs and how they are"),
-    Address("GET", "/jobs/{name}", get_job, "One job and how it is"),
-    Address(
+    Endpoint("POST", "/jobs", post_job, "Deploy one job", ("application/json",), schema=JOB),
+    Endpoint("GET", "/jobs", get_jobs, "All jobs and how they are"),
+    Endpoint("GET", "/jobs/{name}", get_job, "One job and how it is"),
+    Endpoint(
         *("PATCH", "/jobs/{name}", patch_job, "Change parameters, start, stop"),
         types=("application/json",),
         schema=CHANGE,
     ),
-    Address("DELETE", "/jobs/{name}", delete_job, "Delete a job"),
-    Address("GET", "/jobs/{name}/logs", get_logs, "What a job said last"),
-    Address("GET", "/pipelines", get_pipelines, "All pipelines"),
-    Address(
+    Endpoint("DELETE", "/jobs/{name}", delete_job, "Delete a job"),
+    Endpoint("GET", "/jobs/{name}/logs", get_logs, "What a job said last"),
+    Endpoint("GET", "/pipelines", get_pipelines, "All pipelines"),
+    Endpoint(
         "PUT", "/pipelines/{name}", put_pipeline, "Deploy or change a pipeline", PIPELINE_TYPES
     ),
-    Address("GET", "/pipelines/{name}", get_pipeline, "One pipeline, its text and its jobs"),
-    Address("DELETE", "/pipelines/{name}", delete_pipeline, "Delete a pipeline with its jobs"),
-    Address(
+    Endpoint("GET", "/pipelines/{name}", get_pipeline, "One pipeline, its text and its jobs"),
+    Endpoint("DELETE", "/pipelines/{name}", delete_pipeline, "Delete a pipeline with its jobs"),
+    Endpoint(
         *("GET", "/pipelines/{name}/diff", diff_pipeline, "What a text would change"),
         types=PIPELINE_TYPES,
         needs_body=False,
     ),
-    Address(
+    Endpoint(
         "POST", "/pipelines/{name}/diff", diff_pipeline, "What a text would change", PIPELINE_TYPES
     ),
-    Address(
+    Endpoint(
         *("PUT", "/packages/{name:path}", put_package, "Store a package of code"),
         types=("application/octet-stream",),
     ),
-    Address("GET", "/packages", get_packages, "All packages"),
-    Address("GET", "/nodes", get_nodes, "All nodes and what they tell"),
-    Address("DELETE", "/nodes/{name}", delete_node, "Forget a node that will not come back"),
-    Address("GET", "/nodes/{name}/history", get_history, "When a node failed and was restarted"),
-    Address("GET", "/replicas", get_replicas, "Copies of stored values: wanted and held"),
-    Address("PUT", "/replicas/{origin}/{holder}", put_replica, "Want a copy", PIPELINE_TYPES[1:2]),
-    Address("DELETE", "/replicas/{origin}/{holder}", delete_replica, "Do not want a copy"),
-    Address("GET", "/fabric", get_fabric, "Which sites have the fabric's secret"),
-    Address("POST", "/fabric/rotate-secret", rotate_secret, "Make a new secret of the fabric"),
-    Address("GET", "/progress", get_progress, "How many jobs are in which state"),
-    Address("GET", "/events", get_events, "What happened last"),
-    Address("GET", "/health", get_health, "Whether the coordinator works; needs no token"),
-    Address("GET", "/openapi.json", get_openapi, "This interface, for machines"),
-    Address("GET", "/docs", get_docs, "This interface, for people"),
+    Endpoint("GET", "/packages", get_packages, "All packages"),
+    Endpoint("GET", "/nodes", get_nodes, "All nodes and what they tell"),
+    Endpoint("DELETE", "/nodes/{name}", delete_node, "Forget a node that will not come back"),
+    Endpoint("GET", "/nodes/{name}/history", get_history, "When a node failed and was restarted"),
+    Endpoint("GET", "/replicas", get_replicas, "Copies of stored values: wanted and held"),
+    Endpoint("PUT", "/replicas/{origin}/{holder}", put_replica, "Want a copy", PIPELINE_TYPES[1:2]),
+    Endpoint("DELETE", "/replicas/{origin}/{holder}", delete_replica, "Do not want a copy"),
+    Endpoint("GET", "/fabric", get_fabric, "Which sites have the fabric's secret"),
+    Endpoint("POST", "/fabric/rotate-secret", rotate_secret, "Make a new secret of the fabric"),
+    Endpoint("GET", "/progress", get_progress, "How many jobs are in which state"),
+    Endpoint("GET", "/events", get_events, "What happened last"),
+    Endpoint("GET", "/health", get_health, "Whether the coordinator works; needs no token"),
+    Endpoint("GET", "/openapi.json", get_openapi, "This interface, for machines"),
+    Endpoint("GET", "/docs", get_docs, "This interface, for people"),
 )

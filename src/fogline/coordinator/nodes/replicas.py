@@ -11,7 +11,7 @@ from fogline.coordinator.nodes.store_reports import Metrics, Report, is_prefix, 
 STABILITY, QUERY, MANUAL, REFUSED = "stability", "query", "manual", "refused"
 AUTOMATIC = (STABILITY, QUERY)
 
-Copies = Mapping[str, Metrics]
+CopiesByNode = Mapping[str, Metrics]
 """Of one holder: by origin, all values (None) or some metrics."""
 
 
@@ -78,7 +78,7 @@ def _covers(prefix: str, name: str) -> bool:
 
 
 def to_hold(
-    wanted_here: Copies, report: Report, may_drop: Mapping[str, bool], holder: str
+    wanted_here: CopiesByNode, report: Report, may_drop: Mapping[str, bool], holder: str
 ) -> dict[str, Metrics]:
     """What a holder is told to keep, given what it holds.
 
@@ -93,7 +93,7 @@ def to_hold(
     return told
 
 
-def holds(report: Report, told: Copies) -> bool:
+def holds(report: Report, told: CopiesByNode) -> bool:
     """Whether a holder has exactly the copies it was told, or is making them."""
     held = {origin: _as_set(item.wanted) for origin, item in report.copies.items()}
     return held == {origin: _as_set(metrics) for origin, metrics in told.items()}

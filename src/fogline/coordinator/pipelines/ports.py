@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fogline.control.coordinator import Heard
-from fogline.control.envelope import Part
+from fogline.control.envelope import NodePart
 from fogline.coordinator.pipelines.packages import PackageLike
 from fogline.deploy.manifest.problems import Where
 from fogline.model.jobs import Job, Pipeline, Scalar
@@ -32,7 +32,7 @@ class ControlPort(Protocol):
         self, node: str, op: str, body: dict[str, Any], timeout: float
     ) -> Future[dict[str, Any]]: ...
     def send_each(
-        self, op: str, body: Part, parts: Mapping[str, Part], timeout: float, heard: Heard
+        self, op: str, body: NodePart, parts: Mapping[str, NodePart], timeout: float, heard: Heard
     ) -> None:
         """Like `send` to each of these nodes, with the body and its own part, all at once. `heard`
         is called by any thread, as often as it takes to tell of every node once."""

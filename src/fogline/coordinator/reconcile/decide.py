@@ -24,8 +24,8 @@ from fogline.coordinator.reconcile.state import (
     Command,
     CommandResult,
     DesiredJob,
-    Event,
     Look,
+    LoopEvent,
     Memory,
     Order,
 )
@@ -33,7 +33,7 @@ from fogline.model.nodes import NodeView
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class PendingWork:
     """What is left to do: (node, job) pairs, and which of them have to wait."""
 
     installs: frozenset[tuple[str, str]]
@@ -66,14 +66,14 @@ def decide(
     return tuple(commands.values()), memory
 
 
-def step(memory: Memory, event: Event) -> tuple[tuple[Command, ...], Memory]:
+def step(memory: Memory, event: LoopEvent) -> tuple[tuple[Command, ...], Memory]:
     """One event of a log: an answer is taken in, a look leads to commands."""
     if isinstance(event, CommandResult):
         return (), absorb(memory, event)
     return decide(event.desired, event.views, event.order, memory, event.now)
 
 
-def replay(events: Iterable[Event], memory: Memory) -> tuple[tuple[Command, ...], Memory]:
+def replay(events: Iterable[LoopEvent], memory: Memory) -> tuple[tuple[Command, ...], Memory]:
     """All commands that a log of events led to; the same ones every time."""
     said: list[Command] = []
     for event in events:
@@ -88,7 +88,7 @@ def left_to_do(
     order: Order,
     memory: Memory,
     now: float,
-) -> Work:
+) -> PendingWork:
     look = Look(desired, views, order, now)
     installs = frozenset(
         (item.node, job)
@@ -100,7 +100,7 @@ def left_to_do(
     held = _held_installs(installs, arriving, order)
     held |= _held_removes(installs, removes, look, memory)
     theirs = frozenset(item for item in installs if is_local(views.get(item[0]), item[1]))
-    return Work(installs, removes, held | theirs)
+    return PendingWork(installs, removes, held | theirs)
 
 
 def _version(look: Look, memory: Memory, node: str, job: str) -> str:

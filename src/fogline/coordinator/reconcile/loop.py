@@ -24,8 +24,8 @@ from fogline.coordinator.reconcile.state import (
     REFUSED,
     Command,
     CommandResult,
-    Event,
     Look,
+    LoopEvent,
     Memory,
 )
 from fogline.coordinator.repository.store import Entry, Store
@@ -121,7 +121,7 @@ class Loop:
         store: Store,
         clock: Callable[[], float] = time.time,
         seed: int = 0,
-        record: Callable[[Event], None] = lambda event: None,
+        record: Callable[[LoopEvent], None] = lambda event: None,
     ) -> None:
         self._planner, self._nodes, self._control, self._store = planner, nodes, control, store
         self._clock, self._record = clock, record

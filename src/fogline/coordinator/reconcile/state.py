@@ -113,7 +113,7 @@ class Look:
     now: float
 
 
-Event = CommandResult | Look
+LoopEvent = CommandResult | Look
 
 
 @dataclass(frozen=True, slots=True)

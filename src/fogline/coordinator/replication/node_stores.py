@@ -10,7 +10,7 @@ from typing import Any
 
 from fogline.common.backoff import wait_seconds
 from fogline.common.errors import DataError
-from fogline.coordinator.nodes.replicas import Copies, holds
+from fogline.coordinator.nodes.replicas import CopiesByNode, holds
 from fogline.coordinator.nodes.store_reports import Metrics, Report, read_report
 from fogline.coordinator.pipelines.ports import ControlPort
 from fogline.model.nodes import SITE, NodeView
@@ -31,7 +31,7 @@ class StoreView:
     report: Report | None = None
     heard: float = 0.0
     """When the report came, seconds since the epoch."""
-    told: Copies | None = None
+    told: CopiesByNode | None = None
     """What it shall hold, if that is known."""
     shares: Shares = field(default_factory=dict)
     """What shall be sent to its queries, where that is less than they ask for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fogline.deploy.resolve.flow import Flow, Key
+from fogline.deploy.resolve.flow import Flow, FlowKey
 from fogline.model.jobs import Job
 
 Waves = tuple[tuple[str, ...], ...]
@@ -20,7 +20,9 @@ def downstream_first(jobs: Iterable[Job]) -> Waves:
 
 def waves_of(flow: Flow) -> Waves:
     """`downstream_first` of the jobs of a graph that is made already."""
-    waiting: dict[str | Key, int] = {name: len(set(flow.filters_of(name))) for name in flow.written}
+    waiting: dict[str | FlowKey, int] = {
+        name: len(set(flow.filters_of(name))) for name in flow.written
+    }
     waiting |= {key: len(flow.readers[key]) for key in flow.readers}
     wave = [name for name in flow.written if not waiting[name]]
     waves: list[tuple[str, ...]] = []
@@ -33,9 +35,9 @@ def waves_of(flow: Flow) -> Waves:
     return (*waves, rest) if rest else tuple(waves)
 
 
-def _feeding(flow: Flow) -> dict[str | Key, list[str | Key]]:
+def _feeding(flow: Flow) -> dict[str | FlowKey, list[str | FlowKey]]:
     """Before each job the filters it reads with, before each filter the jobs it takes from."""
-    before: dict[str | Key, list[str | Key]] = {}
+    before: dict[str | FlowKey, list[str | FlowKey]] = {}
     for key, names in flow.readers.items():
         for name in names:
             before.setdefault(name, []).append(key)
@@ -46,11 +48,13 @@ def _feeding(flow: Flow) -> dict[str | Key, list[str | Key]]:
 
 
 def _next_wave(
-    wave: list[str], before: dict[str | Key, list[str | Key]], waiting: dict[str | Key, int]
+    wave: list[str],
+    before: dict[str | FlowKey, list[str | FlowKey]],
+    waiting: dict[str | FlowKey, int],
 ) -> list[str]:
     """The jobs all of whose readers are done now; filters are passed through on the way."""
     found: list[str] = []
-    pending: list[str | Key] = list(wave)
+    pending: list[str | FlowKey] = list(wave)
     while pending:
         for item in before.get(pending.pop(), ()):
             waiting[item] -= 1

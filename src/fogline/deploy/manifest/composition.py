@@ -19,7 +19,7 @@ from fogline.deploy.manifest.manifest import (
     WrittenPlace,
 )
 from fogline.deploy.manifest.problems import Lines, Problems, closest
-from fogline.deploy.manifest.tree import START, Items, TreeTable, Value, Word, kind_of
+from fogline.deploy.manifest.tree import START, Items, TreeTable, TreeValue, Word, kind_of
 from fogline.deploy.manifest.yaml_tree import read_yaml
 from fogline.model.streams import FORMATS
 
@@ -60,7 +60,7 @@ class _Reader:
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
 
-    def composition(self, tree: Value | None) -> Composition:
+    def composition(self, tree: TreeValue | None) -> Composition:
         if not isinstance(tree, TreeTable):
             self._no_composition(tree)
             return Composition((), problems=self._problems)
@@ -83,14 +83,14 @@ class _Reader:
             bool(unread.fields) or None in jobs,
         )
 
-    def _no_composition(self, tree: Value | None) -> None:
+    def _no_composition(self, tree: TreeValue | None) -> None:
         if len(self._problems):
             return
         at, what = (START, "nothing") if tree is None else (tree.at, kind_of(tree))
         message = f"a composition is a mapping with jobs, not {what}"
         self._problems.add("TYPE", message, at, "begin with jobs:")
 
-    def _job(self, value: Value) -> WrittenJob | None:
+    def _job(self, value: TreeValue) -> WrittenJob | None:
         if not isinstance(value, TreeTable):
             self._problems.add("TYPE", f"a job is a mapping, not {kind_of(value)}", value.at)
             return None
@@ -141,7 +141,7 @@ class _Reader:
         found = (self._place(item, broker) for item in fields.items(name))
         return tuple(place for place in found if place is not None)
 
-    def _place(self, value: Value, broker: Word | None) -> WrittenPlace | None:
+    def _place(self, value: TreeValue, broker: Word | None) -> WrittenPlace | None:
         if isinstance(value, Word):
             return WrittenPlace(value, None, broker) if self._is_word(value) else None
         if not isinstance(value, TreeTable):
@@ -159,7 +159,7 @@ class _Reader:
             self._problems.add("CONFLICT", "site or broker, not both", value.at)
         return WrittenPlace(topic, site, own or (None if site else broker))
 
-    def _is_word(self, value: Value) -> bool:
+    def _is_word(self, value: TreeValue) -> bool:
         usable = isinstance(value, Word) and not value.empty
         if not usable:
             self._problems.add("TYPE", f"a text is wanted, not {kind_of(value)}", value.at)

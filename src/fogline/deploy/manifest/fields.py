@@ -11,7 +11,7 @@ from fogline.deploy.manifest.tree import (
     Items,
     Spot,
     TreeTable,
-    Value,
+    TreeValue,
     Word,
     kind_of,
     plain_data,
@@ -30,7 +30,7 @@ class Fields:
         self.table = table
         self._problems = problems
 
-    def value(self, name: str) -> Value | None:
+    def value(self, name: str) -> TreeValue | None:
         value = self.table.fields.get(name)
         return None if isinstance(value, Word) and value.empty else value
 
@@ -58,7 +58,7 @@ class Fields:
         self._wrong(name, value, "true or false")
         return default
 
-    def items(self, name: str) -> tuple[Value, ...]:
+    def items(self, name: str) -> tuple[TreeValue, ...]:
         value = self.value(name)
         if value is None or isinstance(value, Items):
             return () if value is None else value.items
@@ -116,7 +116,7 @@ class Fields:
                 hint = "fields: " + ", ".join(known)
                 self._problems.add_unknown("FIELD", message, key.at, name, known, hint)
 
-    def _wrong(self, name: str, value: Value, wanted: str) -> None:
+    def _wrong(self, name: str, value: TreeValue, wanted: str) -> None:
         self._problems.add("TYPE", f"{name} must be {wanted}, not {kind_of(value)}", value.at)
 
 

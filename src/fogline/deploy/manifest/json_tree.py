@@ -14,7 +14,7 @@ from fogline.deploy.manifest.tree import (
     Items,
     Spot,
     TreeTable,
-    Value,
+    TreeValue,
     Word,
     shortened,
 )
@@ -29,7 +29,7 @@ _BARE = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|f
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def read_json(text: str, problems: Problems) -> Value | None:
+def read_json(text: str, problems: Problems) -> TreeValue | None:
     """The value of a text, or None; everything wrong with it goes to `problems`."""
     if not usable_text(text, problems):
         return None
@@ -47,13 +47,13 @@ class _Open:
     def __init__(self, mapping: bool, at: Spot) -> None:
         self.mapping = mapping
         self.at = at
-        self.items: list[Value] = []
-        self.fields: dict[str, Value] = {}
+        self.items: list[TreeValue] = []
+        self.fields: dict[str, TreeValue] = {}
         self.keys: dict[str, Word] = {}
         self.key: Word | None = None
         self.size = 1
 
-    def closed(self) -> Value:
+    def closed(self) -> TreeValue:
         if self.mapping:
             return TreeTable(self.fields, self.keys, self.at, self.size)
         return Items(tuple(self.items), self.at, self.size)
@@ -71,7 +71,7 @@ class _Reader:
         line = bisect_right(self._breaks, place)
         return Spot(line + 1, place - (self._breaks[line - 1] if line else 0) + 1)
 
-    def read(self) -> Value:
+    def read(self) -> TreeValue:
         stack: list[_Open] = []
         while True:
             done = self._begin(stack)
@@ -81,7 +81,7 @@ class _Reader:
                 self._put(stack[-1], done)
                 done = self._go_on(stack)
 
-    def _begin(self, stack: list[_Open]) -> Value | None:
+    def _begin(self, stack: list[_Open]) -> TreeValue | None:
         """Reads a key where one is due, then a scalar, an empty container or an opening bracket."""
         if stack and stack[-1].mapping:
             self._key(stack[-1])
@@ -109,7 +109,7 @@ class _Reader:
             parent.size += 1
             self._place = word.end()
 
-    def _go_on(self, stack: list[_Open]) -> Value | None:
+    def _go_on(self, stack: list[_Open]) -> TreeValue | None:
         """Behind a value: a comma, or the end of what it is in."""
         sign, ending = self._sign(), "}" if stack[-1].mapping else "]"
         if sign not in (",", ending):
@@ -117,7 +117,7 @@ class _Reader:
         self._place += 1
         return stack.pop().closed() if sign == ending else None
 
-    def _put(self, parent: _Open, value: Value) -> None:
+    def _put(self, parent: _Open, value: TreeValue) -> None:
         parent.size += value.size
         if not parent.mapping:
             parent.items.append(value)
@@ -168,7 +168,7 @@ class _Reader:
         self._place = blank.end()
         return self._text[self._place : self._place + 1]
 
-    def _last(self, value: Value) -> Value:
+    def _last(self, value: TreeValue) -> TreeValue:
         if self._sign():
             raise self._wrong("something stands behind the end")
         return value

@@ -13,7 +13,7 @@ from fogline.deploy.manifest.tree import (
     Items,
     Spot,
     TreeTable,
-    Value,
+    TreeValue,
     Word,
     kind_of,
     shortened,
@@ -85,9 +85,9 @@ class PlanDocument:
         self.name = ""
         self._problems = problems
         self._placed: dict[str, tuple[Word, ...]] = {}
-        self._placements: list[tuple[Word, Value]] = []
+        self._placements: list[tuple[Word, TreeValue]] = []
 
-    def operations(self, tree: Value | None) -> tuple[Operation, ...]:
+    def operations(self, tree: TreeValue | None) -> tuple[Operation, ...]:
         if tree is None:
             return ()
         found = [value for name, value in self._parts(tree) if name == "operation"]
@@ -104,7 +104,7 @@ class PlanDocument:
 
     # ── the document ────────────────────────────────────────────────────────────────────────────
 
-    def _parts(self, tree: Value) -> Iterator[tuple[str, Value]]:
+    def _parts(self, tree: TreeValue) -> Iterator[tuple[str, TreeValue]]:
         """Operations in their order; the placement and the name are put aside."""
         for key, value in self._pairs(tree):
             match _joined(key.text):
@@ -122,7 +122,7 @@ class PlanDocument:
                     message = f"a deployment plan has no {shortened(key.text)!r}"
                     self._problems.add("FIELD", message, key.at, "Operation or Placement")
 
-    def _pairs(self, value: Value) -> Iterator[tuple[Word, Value]]:
+    def _pairs(self, value: TreeValue) -> Iterator[tuple[Word, TreeValue]]:
         """The fields of an object, or of all objects of a list."""
         for item in _each(value):
             if isinstance(item, TreeTable):
@@ -130,9 +130,9 @@ class PlanDocument:
             else:
                 self._problems.add("TYPE", f"an object is wanted, not {kind_of(item)}", item.at)
 
-    def _known(self, value: Value, names: Mapping[str, str], what: str) -> dict[str, Value]:
+    def _known(self, value: TreeValue, names: Mapping[str, str], what: str) -> dict[str, TreeValue]:
         """One object of all: its fields under their usual names."""
-        found: dict[str, Value] = {}
+        found: dict[str, TreeValue] = {}
         for key, inner in self._pairs(value):
             name = names.get(_joined(key.text))
             if name is None:
@@ -157,7 +157,7 @@ class PlanDocument:
                 for key, nodes in self._pairs(value):
                     self._place(key, nodes, key.at)
 
-    def _place(self, operation: Value | None, nodes: Value | None, at: Spot) -> None:
+    def _place(self, operation: TreeValue | None, nodes: TreeValue | None, at: Spot) -> None:
         if not isinstance(operation, Word) or nodes is None:
             message = "a placement names an operation and its nodes"
             self._problems.add("TYPE", message, at, '{"OP ID": "001", "P ID": "PI-1, PI-2"}')
@@ -184,7 +184,7 @@ class PlanDocument:
 
     # ── one operation ───────────────────────────────────────────────────────────────────────────
 
-    def _operation(self, value: Value) -> Operation | None:
+    def _operation(self, value: TreeValue) -> Operation | None:
         before = len(self._problems)
         fields = self._known(value, _FIELDS, "an operation")
         identity = fields.get("id")
@@ -214,7 +214,7 @@ class PlanDocument:
             len(self._problems) > before,
         )
 
-    def _action(self, value: Value | None, identity: Word) -> str:
+    def _action(self, value: TreeValue | None, identity: Word) -> str:
         text = value.text.strip().lower() if isinstance(value, Word) else ""
         if text not in TASKS:
             told = "has no task type" if value is None else f"has no task type {kind_of(value)}"
@@ -233,7 +233,7 @@ class PlanDocument:
         unique = {node.text: node for node in nodes}
         return tuple(unique.values())
 
-    def _described(self, value: Value | None) -> Word | None:
+    def _described(self, value: TreeValue | None) -> Word | None:
         node = self._known(value, _NODE_FIELDS, "a node") if value is not None else {}
         for key, inner in self._pairs(node["metadata"]) if "metadata" in node else ():
             if _joined(key.text) == "id" and isinstance(inner, Word):
@@ -241,7 +241,7 @@ class PlanDocument:
         return None
 
     def _arguments(
-        self, value: Value | None
+        self, value: TreeValue | None
     ) -> tuple[dict[str, tuple[Word, ...]], dict[str, Spot]]:
         found: dict[str, tuple[Word, ...]] = {}
         spots: dict[str, Spot] = {}
@@ -255,7 +255,7 @@ class PlanDocument:
             found[name], spots[name] = words, key.at
         return found, spots
 
-    def _names(self, value: Value | None) -> tuple[Word, ...]:
+    def _names(self, value: TreeValue | None) -> tuple[Word, ...]:
         """Names with commas between them, or a list of names."""
         found: list[Word] = []
         for item in _each(value) if value is not None else ():
@@ -279,5 +279,5 @@ def _joined(name: str) -> str:
     return _JOINTS.sub("", name).lower()
 
 
-def _each(value: Value) -> tuple[Value, ...]:
+def _each(value: TreeValue) -> tuple[TreeValue, ...]:
     return value.items if isinstance(value, Items) else (value,)

@@ -63,14 +63,14 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    items: tuple[Value, ...]
+    items: tuple[TreeValue, ...]
     at: Spot = field(default=START, compare=False)
     size: int = field(default=1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class TreeTable:
-    fields: Mapping[str, Value]
+    fields: Mapping[str, TreeValue]
     keys: Mapping[str, Word] = field(default_factory=dict, compare=False, repr=False)
     """The field names as they are written, with their places."""
     at: Spot = field(default=START, compare=False)
@@ -80,7 +80,7 @@ class TreeTable:
         return self.keys[name].at if name in self.keys else self.at
 
 
-Value = Word | Items | TreeTable
+TreeValue = Word | Items | TreeTable
 
 
 def read_scalar(text: str) -> Scalar | None:
@@ -94,7 +94,7 @@ def read_scalar(text: str) -> Scalar | None:
     return text
 
 
-def kind_of(value: Value) -> str:
+def kind_of(value: TreeValue) -> str:
     """What a value is, for messages."""
     if isinstance(value, Items):
         return "a list"
@@ -107,7 +107,7 @@ def shortened(text: str, length: int = 60) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def plain_data(value: Value) -> object:
+def plain_data(value: TreeValue) -> object:
     """Lists, dicts and scalars without places."""
     if isinstance(value, Items):
         return [plain_data(item) for item in value.items]

@@ -21,7 +21,7 @@ from fogline.deploy.manifest.tree import (
     Items,
     Spot,
     TreeTable,
-    Value,
+    TreeValue,
     Word,
     kind_of,
     shortened,
@@ -45,7 +45,7 @@ class _Open:
     mapping: bool
     at: Spot
     anchor: str | None
-    children: list[Value] = field(default_factory=list)
+    children: list[TreeValue] = field(default_factory=list)
     size: int = 1
 
 
@@ -63,7 +63,7 @@ def usable_text(text: str, problems: Problems) -> bool:
     return True
 
 
-def read_yaml(text: str, problems: Problems) -> Value | None:
+def read_yaml(text: str, problems: Problems) -> TreeValue | None:
     """The only document of a text, or None; everything wrong with it goes to `problems`."""
     if not usable_text(text, problems):
         return None
@@ -92,11 +92,11 @@ def _add_syntax(error: Any, lines: Lines, problems: Problems) -> None:
 
 class _Builder:
     def __init__(self, lines: Lines, problems: Problems) -> None:
-        self.document: Value | None = None
+        self.document: TreeValue | None = None
         self._lines = lines
         self._problems = problems
         self._open: list[_Open] = []
-        self._anchors: dict[str, Value] = {}
+        self._anchors: dict[str, TreeValue] = {}
 
     def take(self, event: Any) -> None:
         match event:
@@ -119,7 +119,7 @@ class _Builder:
         mapping = isinstance(event, yaml.MappingStartEvent)
         self._open.append(_Open(mapping, at, event.anchor))
 
-    def _add(self, value: Value, anchor: str | None) -> None:
+    def _add(self, value: TreeValue, anchor: str | None) -> None:
         if anchor is not None:
             self._anchors[anchor] = value
         if not self._open:
@@ -132,14 +132,14 @@ class _Builder:
             message = f"more than {MAX_VALUES} values, aliases counted with what they stand for"
             self._stop("TOO_LARGE", message, parent.at)
 
-    def _finish(self, value: Value) -> None:
+    def _finish(self, value: TreeValue) -> None:
         if isinstance(value, Word) and value.empty:
             return
         if self.document is not None:
             self._stop("SYNTAX", "a second document", value.at, "one document a file")
         self.document = value
 
-    def _meant(self, event: Any) -> Value:
+    def _meant(self, event: Any) -> TreeValue:
         found = self._anchors.get(event.anchor)
         if found is None:
             self._stop("SYNTAX", f"*{event.anchor} has no anchor yet", _spot(event.start_mark))
@@ -152,12 +152,12 @@ class _Builder:
 
     # ── values ──────────────────────────────────────────────────────────────────────────────────
 
-    def _closed(self, closed: _Open) -> Value:
+    def _closed(self, closed: _Open) -> TreeValue:
         if not closed.mapping:
             return Items(tuple(closed.children), closed.at, closed.size)
-        fields: dict[str, Value] = {}
+        fields: dict[str, TreeValue] = {}
         keys: dict[str, Word] = {}
-        merged: list[Value] = []
+        merged: list[TreeValue] = []
         pairs = iter(closed.children)
         for key, value in zip(pairs, pairs, strict=True):
             if not isinstance(key, Word):
@@ -173,7 +173,7 @@ class _Builder:
             self._merge(value, fields, keys)
         return TreeTable(fields, keys, closed.at, closed.size)
 
-    def _merge(self, value: Value, fields: dict[str, Value], keys: dict[str, Word]) -> None:
+    def _merge(self, value: TreeValue, fields: dict[str, TreeValue], keys: dict[str, Word]) -> None:
         if not isinstance(value, TreeTable):
             self._problems.add("KEY", f"<< takes a mapping, not {kind_of(value)}", value.at)
             return

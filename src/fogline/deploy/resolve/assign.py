@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
 
-from fogline.deploy.resolve.flow import Flow, Key, key_of
+from fogline.deploy.resolve.flow import Flow, FlowKey, key_of
 from fogline.deploy.resolve.query_topics import signed_topics
 from fogline.deploy.resolve.topology import Topology
 from fogline.model.jobs import (
@@ -29,13 +29,13 @@ from fogline.model.jobs import (
 )
 from fogline.model.topics import TopicTree
 
-Assignments = dict[str, tuple[str, Assignment]]
+JobAssignments = dict[str, tuple[str, Assignment]]
 
 
 """Of each job: its node, and the job as that node gets it."""
 
 
-def connect(pipelines: Iterable[Pipeline], topology: Topology) -> tuple[Flow, Assignments]:
+def connect(pipelines: Iterable[Pipeline], topology: Topology) -> tuple[Flow, JobAssignments]:
     """The graph of all jobs of these pipelines, and what their nodes get."""
     named = sorted(pipelines, key=lambda pipeline: pipeline.name)
     owners = [(pipeline.name, job) for pipeline in named for job in pipeline.jobs]
@@ -43,11 +43,11 @@ def connect(pipelines: Iterable[Pipeline], topology: Topology) -> tuple[Flow, As
     return flow, _assign_all(owners, flow, topology)
 
 
-def assignments(pipelines: Iterable[Pipeline], topology: Topology) -> Assignments:
+def assignments(pipelines: Iterable[Pipeline], topology: Topology) -> JobAssignments:
     return connect(pipelines, topology)[1]
 
 
-def _assign_all(owners: list[tuple[str, Job]], flow: Flow, topology: Topology) -> Assignments:
+def _assign_all(owners: list[tuple[str, Job]], flow: Flow, topology: Topology) -> JobAssignments:
     routes = _Routes(flow, {job.name: job.node for _, job in owners}, topology)
     made = _made(flow, {job.name for _, job in owners if not isinstance(job.work, Steps)})
     signed = TopicTree[tuple[str, str]]()
@@ -60,10 +60,10 @@ def _assign_all(owners: list[tuple[str, Job]], flow: Flow, topology: Topology) -
     }
 
 
-def _made(flow: Flow, makers: Set[str]) -> Mapping[Key, list[str]]:
+def _made(flow: Flow, makers: Set[str]) -> Mapping[FlowKey, list[str]]:
     """Of each filter: the topics it takes that jobs compute. What gateways pass on is not: they
     store nothing."""
-    found: dict[Key, list[str]] = defaultdict(list)
+    found: dict[FlowKey, list[str]] = defaultdict(list)
     for key, filters in flow.meets.items() if makers else ():
         if not makers.isdisjoint(flow.writers[key]):
             for pattern in filters:
@@ -76,7 +76,7 @@ def _assignment(
     job: Job,
     topology: Topology,
     routes: _Routes,
-    made: Mapping[Key, list[str]],
+    made: Mapping[FlowKey, list[str]],
     signed: TopicTree[tuple[str, str]],
 ) -> Assignment:
     return Assignment(
@@ -94,7 +94,7 @@ def _assignment(
     )
 
 
-def _taken(job: Job, made: Mapping[Key, list[str]]) -> tuple[str, ...]:
+def _taken(job: Job, made: Mapping[FlowKey, list[str]]) -> tuple[str, ...]:
     return tuple(sorted({topic for place in job.reads for topic in made.get(key_of(place), ())}))
 
 

@@ -33,7 +33,7 @@ _PARAMETERS = {
 }
 _NEEDED = {"aggregate": RATE, "sample": FRACTION, "throttle": RATE}
 
-Step = dict[str, Any]
+StepBody = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -41,7 +41,7 @@ T = TypeVar("T")
 class Recipe:
     """The steps of a binary and their parameters, and what is wrong with its arguments."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[StepBody, ...]
     parameters: Mapping[str, Scalar] = field(default_factory=dict)
     wrong: tuple[str, ...] = ()
 
@@ -78,7 +78,7 @@ def step_parameters(steps: Iterable[Mapping[str, Any]], given: Mapping[str, T]) 
     return {known.get(name, name): value for name, value in given.items()}
 
 
-def _steps(name: str, arguments: Mapping[str, Scalar]) -> Iterator[Step]:
+def _steps(name: str, arguments: Mapping[str, Scalar]) -> Iterator[StepBody]:
     if name in AGGREGATES:
         yield _aggregate(AGGREGATES[name], arguments)
         return
@@ -90,9 +90,9 @@ def _steps(name: str, arguments: Mapping[str, Scalar]) -> Iterator[Step]:
         yield {"op": "throttle"}
 
 
-def _aggregate(function: str, arguments: Mapping[str, Scalar]) -> Step:
+def _aggregate(function: str, arguments: Mapping[str, Scalar]) -> StepBody:
     fields = _names(arguments.get(FIELDS, "" if function == "count" else DEFAULT_FIELD))
-    step: Step = {"op": "aggregate", "functions": [function], "fields": fields}
+    step: StepBody = {"op": "aggregate", "functions": [function], "fields": fields}
     return step | ({"by": _names(arguments[BY])} if BY in arguments else {})
 
 

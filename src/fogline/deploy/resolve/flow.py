@@ -15,15 +15,15 @@ from fogline.deploy.resolve.query_topics import own_topics
 from fogline.model.jobs import Job, Place, Query
 from fogline.model.topics import TopicTree, is_filter
 
-Key = tuple[str, str]
+FlowKey = tuple[str, str]
 """A topic or filter, and the node or broker where it is."""
 
 
-def key_of(place: Place) -> Key:
+def key_of(place: Place) -> FlowKey:
     return place.topic, place.node or place.broker
 
 
-def keys_of(places: tuple[Place, ...]) -> tuple[Key, ...]:
+def keys_of(places: tuple[Place, ...]) -> tuple[FlowKey, ...]:
     """Each once; most jobs have one place."""
     if len(places) == 1:
         return (key_of(places[0]),)
@@ -34,19 +34,19 @@ def keys_of(places: tuple[Place, ...]) -> tuple[Key, ...]:
 class Flow:
     """The graph of some jobs; `readers` and `writers` by topic and place."""
 
-    readers: Mapping[Key, tuple[str, ...]]
+    readers: Mapping[FlowKey, tuple[str, ...]]
     """By the filter a job reads with."""
-    writers: Mapping[Key, tuple[str, ...]]
-    meets: Mapping[Key, tuple[Key, ...]]
+    writers: Mapping[FlowKey, tuple[str, ...]]
+    meets: Mapping[FlowKey, tuple[FlowKey, ...]]
     """Of each written topic: the filters that take it."""
-    written: Mapping[str, tuple[Key, ...]] = field(default_factory=dict)
+    written: Mapping[str, tuple[FlowKey, ...]] = field(default_factory=dict)
     """Of each job: what it writes."""
 
     @classmethod
     def of(cls, jobs: Iterable[Job]) -> Flow:
-        readers: dict[Key, list[str]] = defaultdict(list)
-        writers: dict[Key, list[str]] = defaultdict(list)
-        written: dict[str, tuple[Key, ...]] = {}
+        readers: dict[FlowKey, list[str]] = defaultdict(list)
+        writers: dict[FlowKey, list[str]] = defaultdict(list)
+        written: dict[str, tuple[FlowKey, ...]] = {}
         for job in jobs:
             name = job.name
             for key in keys_of(job.reads):
@@ -56,23 +56,23 @@ class Flow:
                 writers[key].append(name)
         return cls(_frozen(readers), _frozen(writers), _meeting(readers, writers), written)
 
-    def read_by(self, key: Key) -> list[str]:
+    def read_by(self, key: FlowKey) -> list[str]:
         """The jobs that read what is written there."""
         patterns = self.meets.get(key)
         return [name for pattern in patterns for name in self.readers[pattern]] if patterns else []
 
     @property
-    def fed(self) -> frozenset[Key]:
+    def fed(self) -> frozenset[FlowKey]:
         """The filters that take what some job writes."""
         return frozenset(pattern for patterns in self.meets.values() for pattern in patterns)
 
-    def filters_of(self, job: str) -> Iterator[Key]:
+    def filters_of(self, job: str) -> Iterator[FlowKey]:
         """The filters that take what this job writes."""
         for key in self.written.get(job, ()):
             yield from self.meets.get(key, ())
 
 
-def all_written(job: Job) -> tuple[Key, ...]:
+def all_written(job: Job) -> tuple[FlowKey, ...]:
     """What a job writes: where it is told to, and what a query names itself."""
     keys = keys_of(job.writes)
     if not isinstance(job.work, Query):
@@ -85,12 +85,12 @@ def find_cycle(flow: Flow, starts: Iterable[str] | None = None) -> tuple[str, ..
     `starts` only what is behind these jobs is looked at."""
     if not any(flow.meets.values()):
         return ()
-    follows: dict[str | Key, list[str | Key]] = {}
+    follows: dict[str | FlowKey, list[str | FlowKey]] = {}
     for name in flow.written:
         follows[name] = list(dict.fromkeys(flow.filters_of(name)))
     for key, names in flow.readers.items():
         follows[key] = list(names)
-    done: set[str | Key] = set()
+    done: set[str | FlowKey] = set()
     for start in flow.written if starts is None else starts:
         if start not in done and (found := _walk(start, follows, done)):
             return tuple(item for item in found if isinstance(item, str))
@@ -102,10 +102,12 @@ def told_cycle(cycle: tuple[str, ...]) -> str:
 
 
 def _walk(
-    start: str | Key, follows: Mapping[str | Key, list[str | Key]], done: set[str | Key]
-) -> list[str | Key]:
+    start: str | FlowKey,
+    follows: Mapping[str | FlowKey, list[str | FlowKey]],
+    done: set[str | FlowKey],
+) -> list[str | FlowKey]:
     """Depth first; the way from a node back to itself, or nothing."""
-    path: list[str | Key] = [start]
+    path: list[str | FlowKey] = [start]
     on_path = {start}
     pending = [iter(follows[start])]
     while pending:
@@ -123,25 +125,27 @@ def _walk(
     return []
 
 
-def _from_a_job(loop: list[str | Key]) -> list[str | Key]:
+def _from_a_job(loop: list[str | FlowKey]) -> list[str | FlowKey]:
     """The loop, begun at a job and closed."""
     first = next(place for place, item in enumerate(loop) if isinstance(item, str))
     turned = loop[first:] + loop[:first]
     return [*turned, turned[0]]
 
 
-def _meeting(readers: Mapping[Key, object], writers: Iterable[Key]) -> dict[Key, tuple[Key, ...]]:
+def _meeting(
+    readers: Mapping[FlowKey, object], writers: Iterable[FlowKey]
+) -> dict[FlowKey, tuple[FlowKey, ...]]:
     """Most topics have no wildcards and meet the filter that is written like them: a tree is needed
     for the others only."""
-    wild: dict[str, TopicTree[Key]] = defaultdict(TopicTree)
-    plain: dict[str, TopicTree[Key]] = defaultdict(TopicTree)
+    wild: dict[str, TopicTree[FlowKey]] = defaultdict(TopicTree)
+    plain: dict[str, TopicTree[FlowKey]] = defaultdict(TopicTree)
     asked = {where for topic, where in writers if is_filter(topic)}
     for topic, where in readers:
         if is_filter(topic):
             wild[where].add(topic, (topic, where))
         elif where in asked:
             plain[where].add(topic, (topic, where))
-    found: dict[Key, tuple[Key, ...]] = {}
+    found: dict[FlowKey, tuple[FlowKey, ...]] = {}
     for key in writers:
         topic, where = key
         if is_filter(topic):
@@ -153,5 +157,5 @@ def _meeting(readers: Mapping[Key, object], writers: Iterable[Key]) -> dict[Key,
     return found
 
 
-def _frozen(lists: Mapping[Key, list[str]]) -> dict[Key, tuple[str, ...]]:
+def _frozen(lists: Mapping[FlowKey, list[str]]) -> dict[FlowKey, tuple[str, ...]]:
     return {key: tuple(names) for key, names in lists.items()}

@@ -15,7 +15,7 @@ from fogline.deploy.manifest.manifest import (
 )
 from fogline.deploy.manifest.problems import Problems
 from fogline.deploy.manifest.tree import START, Spot, Word, shortened
-from fogline.deploy.resolve.flow import Key, key_of, told_cycle
+from fogline.deploy.resolve.flow import FlowKey, key_of, told_cycle
 from fogline.deploy.resolve.places import PlaceResolver
 from fogline.deploy.resolve.query_topics import redirected, stream_topics
 from fogline.deploy.resolve.topology import Topology
@@ -108,7 +108,7 @@ class _Resolver:
         self._works = Works(known, problems)
         self._together = together
         self._spots: dict[str, Spot] = {}
-        self._read_spots: dict[Key, Spot] = {}
+        self._read_spots: dict[FlowKey, Spot] = {}
 
     def pipeline(self, existing: Mapping[str, str]) -> Pipeline:
         if not is_name(self._name):
@@ -255,11 +255,11 @@ class _Resolver:
                 fed_by_devices.setdefault(finding.topic, []).append(finding.place)
         self.notes += [note_of(topic, places) for topic, places in fed_by_devices.items()]
 
-    def _inputs(self) -> list[Key] | None:
+    def _inputs(self) -> list[FlowKey] | None:
         """What devices publish; an input without a place may come anywhere."""
         if self._composition.inputs is None:
             return None
-        found: list[Key] = []
+        found: list[FlowKey] = []
         for written in self._composition.inputs:
             anywhere = written.site is None and written.broker is None
             if not anywhere:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from fogline.deploy.resolve.flow import Flow, Key
+from fogline.deploy.resolve.flow import Flow, FlowKey
 from fogline.model.topics import TopicTree, is_filter
 
 _DIGITS = re.compile(r"[0-9]+")
@@ -37,7 +37,7 @@ def note_of(topic: str, places: Sequence[str]) -> str:
 
 
 def unfed(
-    flow: Flow, nodes: Mapping[str, object], inputs: list[Key] | None
+    flow: Flow, nodes: Mapping[str, object], inputs: list[FlowKey] | None
 ) -> Iterator[UnfedTopic]:
     """What is read at nodes but written by no job there; `inputs` is what devices publish."""
     fed, listed = flow.fed, _Inputs(inputs or [])
@@ -66,12 +66,12 @@ def unfed(
 class _Inputs:
     """What devices publish; without a place it may come anywhere."""
 
-    def __init__(self, keys: list[Key]) -> None:
+    def __init__(self, keys: list[FlowKey]) -> None:
         self._trees: dict[str, TopicTree[bool]] = defaultdict(TopicTree)
         for topic, place in keys:
             self._trees[place].add(topic, True)
 
-    def has(self, key: Key) -> bool:
+    def has(self, key: FlowKey) -> bool:
         if not self._trees:
             return False
         topic, place = key
@@ -86,7 +86,7 @@ class _Elsewhere:
         self._flow = flow
         self._written = {topic for topic, _ in flow.writers}
 
-    def of(self, key: Key) -> str:
+    def of(self, key: FlowKey) -> str:
         topic, place = key
         if topic not in self._written or is_filter(topic):
             return ""
@@ -121,7 +121,7 @@ class _Similar:
                 for shape in _shapes(topic):
                     self._known.setdefault(shape, topic)
 
-    def to(self, key: Key) -> str:
+    def to(self, key: FlowKey) -> str:
         topic = key[0]
         if topic not in self._found:
             known = (self._known[s] for s in _shapes(topic) if s in self._known)

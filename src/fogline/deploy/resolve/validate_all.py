@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from fogline.common.errors import PipelineError, Problem
 from fogline.deploy.manifest.problems import Where
-from fogline.deploy.resolve.assign import Assignments, assignments, connect
+from fogline.deploy.resolve.assign import JobAssignments, assignments, connect
 from fogline.deploy.resolve.flow import Flow, find_cycle, told_cycle
 from fogline.deploy.resolve.topology import Topology
 from fogline.model.jobs import LOG, Assignment, Pipeline
@@ -59,7 +59,7 @@ def _circles(
 
 def _refused(
     pipelines: list[Pipeline],
-    told: Assignments,
+    told: JobAssignments,
     topology: Topology,
     check: GatewayCheck,
     where: Where,

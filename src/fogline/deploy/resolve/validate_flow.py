@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from fogline.deploy.manifest.manifest import UNKNOWN, Composition, WrittenJob, WrittenPlace
-from fogline.deploy.resolve.flow import Flow, Key, find_cycle
+from fogline.deploy.resolve.flow import Flow, FlowKey, find_cycle
 from fogline.deploy.resolve.unfed_topics import UnfedTopic, unfed
 from fogline.deploy.resolve.workloads import Computed
 from fogline.model.jobs import Job, Place, Steps
@@ -71,7 +71,9 @@ class Together:
     def cycle(self) -> tuple[str, ...]:
         return find_cycle(self._flow)
 
-    def unfed(self, nodes: Mapping[str, object], inputs: list[Key] | None) -> Iterator[UnfedTopic]:
+    def unfed(
+        self, nodes: Mapping[str, object], inputs: list[FlowKey] | None
+    ) -> Iterator[UnfedTopic]:
         """What is read but written by nobody, for certain."""
         if self._anything:
             return

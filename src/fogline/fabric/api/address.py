@@ -9,8 +9,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from fogline.common.http.parameters import Parameter, between, one_of
-from fogline.fabric.api.node import Node
+from fogline.common.http.parameters import QueryParameter, between, one_of
+from fogline.fabric.api.node import FabricNode
 from fogline.fabric.api.rights import Caller
 from fogline.fabric.query import times
 from fogline.model.keys import Keys, is_key
@@ -24,7 +24,7 @@ _LONGEST_STALE = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ApiRequest:
     """A request that may be answered: read, checked, and by whom."""
 
     values: Mapping[str, Any]
@@ -53,10 +53,10 @@ class Address:
 
     method: str
     path: str
-    handler: Callable[[Node, Ask], Response]
+    handler: Callable[[FabricNode, ApiRequest], Response]
     summary: str
     right: str
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[QueryParameter, ...] = ()
     body: tuple[str, ...] = field(default=())
     """The media types that a body may have."""
 
@@ -92,20 +92,20 @@ def keys(text: str) -> frozenset[str]:
     return found
 
 
-METRIC = Parameter("metric", "A name, or a prefix with % behind it", many=True)
-ENTITY = Parameter("entity", "A name, or a prefix with % behind it", many=True)
-NODE = Parameter("node", "Only values that arose there; a name, or a prefix", many=True)
-FROM = Parameter("from", "ISO 8601, microseconds since 1970, or -15m", times.moment)
-TO = Parameter("to", "Up to, not including", times.moment)
-SCOPE = Parameter("scope", "All nodes, or this one alone", one_of("scope", ALL, HERE), ALL)
-OF = Parameter("of", "With scope=node: this node's copy of another's values")
-STALE = Parameter("stale", "A copy may be so many seconds behind", seconds, 0.0, type="number")
-ORDER = Parameter("order", "By time: asc or desc", one_of("order", "asc", "desc"), "asc")
-SHARE = Parameter("share", "Only this share of the values", share, 1.0, type="number")
-KEYS = Parameter("keys", "Only what these open, of the keys that the token has", keys)
-CURSOR = Parameter("cursor", "The next of the page before")
+METRIC = QueryParameter("metric", "A name, or a prefix with % behind it", many=True)
+ENTITY = QueryParameter("entity", "A name, or a prefix with % behind it", many=True)
+NODE = QueryParameter("node", "Only values that arose there; a name, or a prefix", many=True)
+FROM = QueryParameter("from", "ISO 8601, microseconds since 1970, or -15m", times.moment)
+TO = QueryParameter("to", "Up to, not including", times.moment)
+SCOPE = QueryParameter("scope", "All nodes, or this one alone", one_of("scope", ALL, HERE), ALL)
+OF = QueryParameter("of", "With scope=node: this node's copy of another's values")
+STALE = QueryParameter("stale", "A copy may be so many seconds behind", seconds, 0.0, type="number")
+ORDER = QueryParameter("order", "By time: asc or desc", one_of("order", "asc", "desc"), "asc")
+SHARE = QueryParameter("share", "Only this share of the values", share, 1.0, type="number")
+KEYS = QueryParameter("keys", "Only what these open, of the keys that the token has", keys)
+CURSOR = QueryParameter("cursor", "The next of the page before")
 
 
-def limit(default: int | None, highest: int = MOST_ROWS) -> Parameter:
+def limit(default: int | None, highest: int = MOST_ROWS) -> QueryParameter:
     read = between("limit", 1, highest)
-    return Parameter("limit", f"At most {highest} rows", read, default, type="integer")
+    return QueryParameter("limit", f"At most {highest} rows", read, default, type="integer")

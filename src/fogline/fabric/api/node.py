@@ -54,7 +54,7 @@ class Copying(Everywhere, SpacesEverywhere, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class FabricNode:
     """A site's store and its part in the fabric."""
 
     site: str

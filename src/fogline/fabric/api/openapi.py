@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import fogline
-from fogline.common.http.parameters import Parameter
+from fogline.common.http.parameters import QueryParameter
 from fogline.fabric.api.address import Address
 
 TITLE = "Fogline store"
@@ -63,7 +63,7 @@ def _operation(address: Address) -> dict[str, Any]:
     return told
 
 
-def _parameter(parameter: Parameter) -> dict[str, Any]:
+def _parameter(parameter: QueryParameter) -> dict[str, Any]:
     one: dict[str, Any] = {"type": parameter.type}
     if parameter.default is not None:
         one["default"] = parameter.default

@@ -19,8 +19,8 @@ from fogline.common.http.docs_page import page_of
 from fogline.common.http.parameters import read_parameters
 from fogline.common.http.replies import Html, Json
 from fogline.fabric.api import openapi, routes_metrics, routes_nodes, routes_spaces, routes_values
-from fogline.fabric.api.address import ALL, EACH, HERE, Address, Ask, question_of
-from fogline.fabric.api.node import Node
+from fogline.fabric.api.address import ALL, EACH, HERE, Address, ApiRequest, question_of
+from fogline.fabric.api.node import FabricNode
 from fogline.fabric.api.replies import ERRORS
 from fogline.fabric.http.arrow import ARROW_TYPE
 from fogline.storage.errors import BadQuery, QueryLimit
@@ -41,7 +41,7 @@ LARGEST, LARGEST_JSON = 64 << 20, 16 << 20
 SQL = "read:sql"
 
 
-def make_app(node: Node) -> Starlette:
+def make_app(node: FabricNode) -> Starlette:
     rooms = Rooms()
     bodies = BodyReader()
     return Starlette(
@@ -70,7 +70,7 @@ class Rooms:
         self._together = anyio.CapacityLimiter(AT_ONCE)
         self._sql = {scope: anyio.CapacityLimiter(most) for scope, most in SQL_AT_ONCE.items()}
 
-    async def work(self, address: Address, node: Node, ask: Ask) -> Response:
+    async def work(self, address: Address, node: FabricNode, ask: ApiRequest) -> Response:
         """Raises `QueryLimit` when there is no room for more SQL."""
         limiter = self._together if ask.values.get("scope") == ALL else self._alone
         if address.right == SQL:
@@ -81,7 +81,7 @@ class Rooms:
 
 
 def _endpoint(
-    address: Address, node: Node, rooms: Rooms, bodies: BodyReader
+    address: Address, node: FabricNode, rooms: Rooms, bodies: BodyReader
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         caller = caller_of(request)
@@ -90,7 +90,7 @@ def _endpoint(
             raise ForbiddenError(f"the token lacks the right {right:.100}", "fogline tokens add")
         given = request.query_params.multi_items()
         kind, body = await _body(address, request, bodies)
-        ask = Ask(
+        ask = ApiRequest(
             values=read_parameters(address.parameters, given),
             path=request.path_params,
             question=question_of(request.url.path, given),

@@ -10,10 +10,20 @@ import pyarrow.compute as pc
 from starlette.responses import Response
 
 from fogline.common.http.bodies import json_object
-from fogline.common.http.parameters import Parameter, between
+from fogline.common.http.parameters import QueryParameter, between
 from fogline.common.http.replies import Json
-from fogline.fabric.api.address import ALL, CURSOR, ENTITY, KEYS, OF, SCOPE, Address, Ask, limit
-from fogline.fabric.api.node import Node
+from fogline.fabric.api.address import (
+    ALL,
+    CURSOR,
+    ENTITY,
+    KEYS,
+    OF,
+    SCOPE,
+    Address,
+    ApiRequest,
+    limit,
+)
+from fogline.fabric.api.node import FabricNode
 from fogline.fabric.api.replies import arrow_reply
 from fogline.fabric.api.routes_values import JSON_TYPE, one_node, with_node
 from fogline.fabric.errors import NotThere
@@ -26,7 +36,7 @@ from fogline.storage.errors import BadQuery
 DEFAULT_METRICS = 1_000
 
 
-def get_metrics(node: Node, ask: Ask) -> Response:
+def get_metrics(node: FabricNode, ask: ApiRequest) -> Response:
     """A page has so many metrics, each with all its entities; Arrow without a limit has all."""
     extra: dict[str, Any] = {}
     if ask.values["scope"] == ALL:
@@ -47,7 +57,7 @@ def get_metrics(node: Node, ask: Ask) -> Response:
     return Json({"metrics": _described(node, table, names), **extra})
 
 
-def get_metadata(node: Node, ask: Ask) -> Response:
+def get_metadata(node: FabricNode, ask: ApiRequest) -> Response:
     """Of a metric; `changes?since=` is what changed, for other nodes."""
     if ask.path["metric"] == "changes" and ask.values["since"] is not None:
         return _changes(node, ask)
@@ -57,12 +67,12 @@ def get_metadata(node: Node, ask: Ask) -> Response:
     return Json(told(found))
 
 
-def put_metadata(node: Node, ask: Ask) -> Response:
+def put_metadata(node: FabricNode, ask: ApiRequest) -> Response:
     description = described(json_object(ask.body, frozenset(DESCRIPTION)))
     return Json(told(node.store.metadata.put(ask.path["metric"], description, _entity(ask))))
 
 
-def delete_metadata(node: Node, ask: Ask) -> Response:
+def delete_metadata(node: FabricNode, ask: ApiRequest) -> Response:
     metric, entity = ask.path["metric"], _entity(ask)
     found = _known(node, ask)
     if found is None or found.entity != entity:
@@ -71,14 +81,14 @@ def delete_metadata(node: Node, ask: Ask) -> Response:
     return Json({"removed": True})
 
 
-def _known(node: Node, ask: Ask) -> Metadata | None:
+def _known(node: FabricNode, ask: ApiRequest) -> Metadata | None:
     """What may be told about a metric: of one that is signed only who holds the key gets any."""
     metric, entity = ask.path["metric"], _entity(ask)
     hidden = node.store.metadata.signed.hidden_anywhere(ask.keys)
     return None if metric in hidden else node.store.metadata.get(metric, entity)
 
 
-def _changes(node: Node, ask: Ask) -> Response:
+def _changes(node: FabricNode, ask: ApiRequest) -> Response:
     """Other nodes get to know what is signed, too."""
     found, last = node.store.metadata.changes(ask.values["since"])
     if ask.keys is not None:
@@ -87,7 +97,7 @@ def _changes(node: Node, ask: Ask) -> Response:
     return Json({"metadata": [told(item) for item in found], "next": last})
 
 
-def _entity(ask: Ask) -> str:
+def _entity(ask: ApiRequest) -> str:
     given: list[str] = ask.values["entity"] or [""]
     if len(given) > 1:
         raise BadQuery("entity is given twice")
@@ -96,7 +106,7 @@ def _entity(ask: Ask) -> str:
     return given[0]
 
 
-def _after(ask: Ask) -> str | None:
+def _after(ask: ApiRequest) -> str | None:
     if ask.values["cursor"] is None:
         return None
     found = unseal(ask.values["cursor"], ask.question)
@@ -116,7 +126,7 @@ def _page(
     return page, taken, taken[-1] if len(taken) < len(names) else None
 
 
-def _described(node: Node, table: pa.Table, names: list[str]) -> list[dict[str, Any]]:
+def _described(node: FabricNode, table: pa.Table, names: list[str]) -> list[dict[str, Any]]:
     found: dict[str, tuple[set[str], set[str]]] = {name: (set(), set()) for name in names}
     columns = (table[name].cast(pa.string()).to_pylist() for name in ("metric", "entity", "node"))
     for metric, entity, where in zip(*columns, strict=True):
@@ -142,8 +152,8 @@ def _by_metric(items: Iterable[Metadata]) -> Mapping[str, list[dict[str, Any]]]:
     return found
 
 
-_PREFIX = Parameter("prefix", "Only names that begin so", default="")
-_SINCE = Parameter(
+_PREFIX = QueryParameter("prefix", "Only names that begin so", default="")
+_SINCE = QueryParameter(
     *("since", "Of the metric named changes: what changed after", between("since", 0, 1 << 62)),
     type="integer",
 )

@@ -8,27 +8,27 @@ from typing import Any
 from starlette.responses import Response
 
 from fogline.common.http.bodies import json_object
-from fogline.common.http.parameters import Parameter, one_of
+from fogline.common.http.parameters import QueryParameter, one_of
 from fogline.common.http.replies import Json
-from fogline.fabric.api.address import Address, Ask
-from fogline.fabric.api.node import Node
+from fogline.fabric.api.address import Address, ApiRequest
+from fogline.fabric.api.node import FabricNode
 from fogline.fabric.api.routes_values import JSON_TYPE, name_list
 from fogline.fabric.errors import NotThere
 from fogline.storage.errors import BadQuery
 from fogline.storage.names import parse_all
 
 
-def get_nodes(node: Node, ask: Ask) -> Response:
+def get_nodes(node: FabricNode, ask: ApiRequest) -> Response:
     hidden = _hidden(node, ask)
     return Json({"nodes": [_visible(item, hidden) for item in node.fabric.nodes()]})
 
 
-def get_state(node: Node, ask: Ask) -> Response:
+def get_state(node: FabricNode, ask: ApiRequest) -> Response:
     told = node.fabric.state(ask.values["metrics"] == "true")
     return Json(_visible(told, _hidden(node, ask)))
 
 
-def _hidden(node: Node, ask: Ask) -> frozenset[str]:
+def _hidden(node: FabricNode, ask: ApiRequest) -> frozenset[str]:
     return node.store.metadata.signed.hidden_anywhere(ask.keys)
 
 
@@ -61,7 +61,7 @@ def _stands_for_any(metrics: str, hidden: frozenset[str]) -> bool:
     return bool(names.prefixes) and any(metric.startswith(names.prefixes) for metric in hidden)
 
 
-def put_copy(node: Node, ask: Ask) -> Response:
+def put_copy(node: FabricNode, ask: ApiRequest) -> Response:
     origin = ask.path["origin"]
     metrics = name_list(json_object(ask.body, frozenset({"metrics"})).get("metrics"))
     parse_all(metrics)
@@ -71,7 +71,7 @@ def put_copy(node: Node, ask: Ask) -> Response:
     return Json({"origin": origin, "metrics": metrics})
 
 
-def delete_copy(node: Node, ask: Ask) -> Response:
+def delete_copy(node: FabricNode, ask: ApiRequest) -> Response:
     origin = ask.path["origin"]
     if origin not in node.fabric.copies():
         raise NotThere(f"there is no copy of {origin!r:.80} here")
@@ -79,7 +79,7 @@ def delete_copy(node: Node, ask: Ask) -> Response:
     return Json({"deleted": origin})
 
 
-_METRICS = Parameter(
+_METRICS = QueryParameter(
     "metrics", "true: sizes by metric too", one_of("metrics", "true", "false"), "false"
 )
 

@@ -10,10 +10,20 @@ from starlette.responses import Response
 
 from fogline.common.errors import ConflictError
 from fogline.common.http.bodies import json_object
-from fogline.common.http.parameters import Parameter, one_of
+from fogline.common.http.parameters import QueryParameter, one_of
 from fogline.common.http.replies import Json
-from fogline.fabric.api.address import ALL, CURSOR, FROM, ORDER, SCOPE, TO, Address, Ask, limit
-from fogline.fabric.api.node import Node
+from fogline.fabric.api.address import (
+    ALL,
+    CURSOR,
+    FROM,
+    ORDER,
+    SCOPE,
+    TO,
+    Address,
+    ApiRequest,
+    limit,
+)
+from fogline.fabric.api.node import FabricNode
 from fogline.fabric.api.replies import arrow_reply, list_reply
 from fogline.fabric.api.routes_values import JSON_TYPE, told_nodes
 from fogline.fabric.errors import NotThere
@@ -31,7 +41,7 @@ DEFAULT_ROWS = 1_000
 _MOST_AT_ONCE = 100_000
 
 
-def get_spaces(node: Node, ask: Ask) -> Response:
+def get_spaces(node: FabricNode, ask: ApiRequest) -> Response:
     """Only those that the caller may read."""
     if ask.values["scope"] == ALL:
         whole = node.fabric.spaces(node.spaces)
@@ -42,7 +52,7 @@ def get_spaces(node: Node, ask: Ask) -> Response:
     return Json({"spaces": [info.as_json() | at for info, at in told], **extra})
 
 
-def put_space(node: Node, ask: Ask) -> Response:
+def put_space(node: FabricNode, ask: ApiRequest) -> Response:
     body = json_object(ask.body, frozenset({"columns", "key", "memory", "hours", "rows"}))
     key = _key_columns(body)
     space = Space(
@@ -64,14 +74,14 @@ def put_space(node: Node, ask: Ask) -> Response:
     return Json(SpaceInfo(space, key).as_json(), 201 if known is None else 200)
 
 
-def delete_space(node: Node, ask: Ask) -> Response:
+def delete_space(node: FabricNode, ask: ApiRequest) -> Response:
     name = node.spaces.info(ask.path["space"]).space.name
     node.store.spaces.drop(name)
     node.keys.forget(name)
     return Json({"deleted": name})
 
 
-def post_rows(node: Node, ask: Ask) -> Response:
+def post_rows(node: FabricNode, ask: ApiRequest) -> Response:
     """All or none; a row with the key and time of one that is there replaces it."""
     info, now = node.spaces.info(ask.path["space"]), time.time_ns() // 1000
     rows = json_object(ask.body, frozenset({"rows"})).get("rows")
@@ -81,7 +91,7 @@ def post_rows(node: Node, ask: Ask) -> Response:
     return Json({"stored": len(rows)})
 
 
-def get_rows(node: Node, ask: Ask) -> Response:
+def get_rows(node: FabricNode, ask: ApiRequest) -> Response:
     """Of this node, or of all that have the space: which one holds a row makes no difference."""
     question = _question(ask)
     if ask.values["scope"] == ALL:
@@ -100,18 +110,18 @@ def get_rows(node: Node, ask: Ask) -> Response:
     return list_reply("rows", rows_json(table), extra)
 
 
-def delete_rows(node: Node, ask: Ask) -> Response:
+def delete_rows(node: FabricNode, ask: ApiRequest) -> Response:
     info = node.spaces.info(ask.path["space"])
     key = row_key(info, ask.values["key"])
     gone = node.store.spaces.delete(info.space.name, key, *_stretch(ask))
     return Json({"deleted": gone})
 
 
-def _may(ask: Ask, info: SpaceInfo) -> bool:
+def _may(ask: ApiRequest, info: SpaceInfo) -> bool:
     return ask.caller.may(f"read:space:{info.space.name}")
 
 
-def _differs(node: Node, known: Space, wanted: Space, key: tuple[str, ...]) -> bool:
+def _differs(node: FabricNode, known: Space, wanted: Space, key: tuple[str, ...]) -> bool:
     before = known.persistent, dict(known.columns), node.keys.of(known.name)
     return before != (wanted.persistent, dict(wanted.columns), key)
 
@@ -164,12 +174,12 @@ def _row(item: Any, key: tuple[str, ...], now: int) -> SpaceRow:
     return SpaceRow(own, when, fields)
 
 
-def _stretch(ask: Ask) -> tuple[int, int]:
+def _stretch(ask: ApiRequest) -> tuple[int, int]:
     start, end = ask.values["from"], ask.values["to"]
     return FIRST_TIME if start is None else start, END_TIME if end is None else end
 
 
-def _question(ask: Ask) -> SpaceRange:
+def _question(ask: ApiRequest) -> SpaceRange:
     (start, end), after = _stretch(ask), None
     if ask.values["cursor"] is not None:
         try:
@@ -189,7 +199,7 @@ def _text(found: object) -> str:
     return str(found).encode("utf-8", "replace").decode()
 
 
-def _check_plain(ask: Ask) -> None:
+def _check_plain(ask: ApiRequest) -> None:
     """What nodes ask each other is not asked of all; names that cannot be are nowhere."""
     if ask.values["arrived"] == "true":
         raise BadQuery("arrived is for scope=node", "add scope=node")
@@ -197,8 +207,8 @@ def _check_plain(ask: Ask) -> None:
         raise NotThere(f"there is no space {ask.path['space']!r:.80}")
 
 
-_KEY = Parameter("key", "Only rows of this key; once for each column of it", many=True)
-_ARRIVED = Parameter(
+_KEY = QueryParameter("key", "Only rows of this key; once for each column of it", many=True)
+_ARRIVED = QueryParameter(
     *("arrived", "With scope=node: Arrow with _key and _arrived, as nodes ask each other"),
     *(one_of("arrived", "true", "false"), "false"),
 )

@@ -12,7 +12,7 @@ import pyarrow as pa
 from starlette.responses import Response
 
 from fogline.common.http.bodies import json_object
-from fogline.common.http.parameters import Parameter, between, one_of
+from fogline.common.http.parameters import QueryParameter, between, one_of
 from fogline.common.http.replies import Json
 from fogline.fabric.api.address import (
     ALL,
@@ -32,10 +32,10 @@ from fogline.fabric.api.address import (
     STALE,
     TO,
     Address,
-    Ask,
+    ApiRequest,
     limit,
 )
-from fogline.fabric.api.node import Node
+from fogline.fabric.api.node import FabricNode
 from fogline.fabric.api.replies import arrow_reply, list_reply
 from fogline.fabric.api.values_body import from_arrow_body, from_json_body
 from fogline.fabric.errors import NotThere
@@ -46,10 +46,10 @@ from fogline.fabric.query.metadata_fields import told as told_metadata
 from fogline.fabric.query.paging import PageStart
 from fogline.fabric.query.query_types import (
     AggregateQuery,
+    ChangeOffset,
     Everywhere,
     NodeAnswer,
     NodeBackend,
-    Place,
     Range,
     Selected,
 )
@@ -64,17 +64,17 @@ DEFAULT_ROWS = 1_000
 DEFAULT_CHANGES = 100_000
 
 
-def get_latest(node: Node, ask: Ask) -> Response:
+def get_latest(node: FabricNode, ask: ApiRequest) -> Response:
     return _latest(node, ask, _names(ask))
 
 
-def post_latest(node: Node, ask: Ask) -> Response:
+def post_latest(node: FabricNode, ask: ApiRequest) -> Response:
     body = json_object(ask.body, frozenset({"metrics", "entities", "nodes"}))
     names = Selected(*(name_list(body.get(key)) for key in ("metrics", "entities", "nodes")))
     return _latest(node, ask, names)
 
 
-def get_range(node: Node, ask: Ask) -> Response:
+def get_range(node: FabricNode, ask: ApiRequest) -> Response:
     begin = _page_start(ask)
     rows: int = ask.values["limit"]
     descending = ask.values["order"] == "desc"
@@ -95,7 +95,7 @@ def get_range(node: Node, ask: Ask) -> Response:
     return _values(ask, table, extra)
 
 
-def get_aggregate(node: Node, ask: Ask) -> Response:
+def get_aggregate(node: FabricNode, ask: ApiRequest) -> Response:
     wanted = AggregateQuery(
         ask.values["bucket"],
         _names(ask),
@@ -112,7 +112,7 @@ def get_aggregate(node: Node, ask: Ask) -> Response:
     return _rows(ask, with_node(answers.aggregate(wanted), name), {})
 
 
-def post_values(node: Node, ask: Ask) -> Response:
+def post_values(node: FabricNode, ask: ApiRequest) -> Response:
     """The answer comes when they are on disk."""
     now = time.time_ns() // 1000
     read = from_arrow_body if ask.type == ARROW_TYPE else from_json_body
@@ -123,7 +123,7 @@ def post_values(node: Node, ask: Ask) -> Response:
     return Json({"stored": len(table)})
 
 
-def post_sql(node: Node, ask: Ask) -> Response:
+def post_sql(node: FabricNode, ask: ApiRequest) -> Response:
     text = json_object(ask.body, frozenset({"sql"})).get("sql")
     if not isinstance(text, str):
         raise BadQuery('the body has no text "sql"')
@@ -143,7 +143,7 @@ def post_sql(node: Node, ask: Ask) -> Response:
     return _rows(ask, whole.table, told_nodes(whole.nodes))
 
 
-def get_changes(node: Node, ask: Ask) -> Response:
+def get_changes(node: FabricNode, ask: ApiRequest) -> Response:
     """Of this node, or those that its copy of another holds."""
     after, rows, of = (ask.values[key] for key in ("after", "limit", "of"))
     question = Question(_names(ask).metrics, share=ask.values["share"])
@@ -160,7 +160,7 @@ def get_changes(node: Node, ask: Ask) -> Response:
     return arrow_reply(found.table, told | _signatures(node, ask))
 
 
-def _signatures(node: Node, ask: Ask) -> dict[str, Any]:
+def _signatures(node: FabricNode, ask: ApiRequest) -> dict[str, Any]:
     """With the values goes what their node has signed: who gets both never tells only one."""
     if ask.keys is not None:
         return {}
@@ -168,7 +168,7 @@ def _signatures(node: Node, ask: Ask) -> dict[str, Any]:
     return {"signed": [told_metadata(item) for item in found]} if found else {}
 
 
-def one_node(node: Node, ask: Ask) -> tuple[str, NodeBackend]:
+def one_node(node: FabricNode, ask: ApiRequest) -> tuple[str, NodeBackend]:
     """Whose values are asked for, and who answers: this node's store, or its copy of another."""
     of = ask.values["of"]
     if of is None or of == node.site:
@@ -179,7 +179,7 @@ def one_node(node: Node, ask: Ask) -> tuple[str, NodeBackend]:
     return of, copy.seen_by(ask.keys)
 
 
-def _everywhere(node: Node, ask: Ask) -> Everywhere:
+def _everywhere(node: FabricNode, ask: ApiRequest) -> Everywhere:
     return node.fabric.seen_by(ask.keys)
 
 
@@ -199,7 +199,7 @@ def name_list(found: Any) -> tuple[str, ...] | None:
     return tuple(found)
 
 
-def _latest(node: Node, ask: Ask, names: Selected) -> Response:
+def _latest(node: FabricNode, ask: ApiRequest, names: Selected) -> Response:
     if ask.values["scope"] == ALL:
         _no_copy(ask)
         whole = _everywhere(node, ask).latest(names, ask.values["stale"])
@@ -208,25 +208,25 @@ def _latest(node: Node, ask: Ask, names: Selected) -> Response:
     return _values(ask, with_node(answers.latest(names), name), {})
 
 
-def _names(ask: Ask) -> Selected:
+def _names(ask: ApiRequest) -> Selected:
     found = [ask.values.get(name) for name in ("metric", "entity", "node")]
     return Selected(*(tuple(names) if names else None for names in found))
 
 
-def _no_copy(ask: Ask) -> None:
+def _no_copy(ask: ApiRequest) -> None:
     if ask.values["of"] is not None:
         raise BadQuery("of is for scope=node", "add scope=node")
 
 
-def _page_start(ask: Ask) -> PageStart:
+def _page_start(ask: ApiRequest) -> PageStart:
     if ask.values["cursor"] is not None:
         return PageStart.decode(ask.values["cursor"], ask.question)
     return PageStart({}, ask.values["from"], ask.values["to"])
 
 
 def _page(
-    answers: NodeBackend, wanted: Range, after: Place | None
-) -> tuple[pa.Table, Place | None]:
+    answers: NodeBackend, wanted: Range, after: ChangeOffset | None
+) -> tuple[pa.Table, ChangeOffset | None]:
     """A page of one node, and the place of the next one: one row more is asked for to know."""
     more = replace(wanted, limit=min(wanted.limit + 1, MOST_ROWS))
     table = answers.range(more, after)
@@ -247,27 +247,27 @@ def _told(answer: Mapping[str, Any]) -> dict[str, Any]:
     return {**answer, **shown}
 
 
-def _values(ask: Ask, table: pa.Table, extra: Mapping[str, Any]) -> Response:
+def _values(ask: ApiRequest, table: pa.Table, extra: Mapping[str, Any]) -> Response:
     if ask.arrow:
         return arrow_reply(table, extra)
     return list_reply("values", values_json(table), extra)
 
 
-def _rows(ask: Ask, table: pa.Table, extra: Mapping[str, Any]) -> Response:
+def _rows(ask: ApiRequest, table: pa.Table, extra: Mapping[str, Any]) -> Response:
     if ask.arrow:
         return arrow_reply(table, extra)
     return list_reply("rows", rows_json(table), {**extra, "columns": table.column_names})
 
 
-_BUCKET = Parameter("bucket", "60s, 5m, 1h, …", times.duration, required=True)
-_FUNCTION = Parameter("function", ", ".join(AGGREGATES), many=True)
-_AFTER = Parameter(
+_BUCKET = QueryParameter("bucket", "60s, 5m, 1h, …", times.duration, required=True)
+_FUNCTION = QueryParameter("function", ", ".join(AGGREGATES), many=True)
+_AFTER = QueryParameter(
     "after", "The last seq before", between("after", -1, MAX_SEQ), -1, type="integer"
 )
-_WHOLE = Parameter(
+_WHOLE = QueryParameter(
     "whole", "Of a copy: up to where nothing is missing", one_of("whole", "true", "false"), "false"
 )
-_SQL_SCOPE = Parameter(
+_SQL_SCOPE = QueryParameter(
     *("scope", "This node, the values of all of them together, or each of them for itself"),
     *(one_of("scope", ALL, EACH, HERE), HERE),
 )

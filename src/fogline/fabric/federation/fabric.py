@@ -29,10 +29,10 @@ from fogline.fabric.query.local_backend import StoreAnswers
 from fogline.fabric.query.query_types import (
     ANSWERED,
     AggregateQuery,
+    ChangeOffset,
     ChangeSource,
     NodeAnswer,
     NodeBackend,
-    Place,
     Range,
     Selected,
     Whole,
@@ -130,7 +130,9 @@ class Fabric:
         nodes = self._with_losses(found.nodes)
         return Whole(merge.by_names(found.tables, tables.LATEST), nodes)
 
-    def range(self, question: Range, places: Mapping[str, Place], stale: float = 0.0) -> Whole:
+    def range(
+        self, question: Range, places: Mapping[str, ChangeOffset], stale: float = 0.0
+    ) -> Whole:
         found = self._gather.all(
             lambda node, answers: answers.seen_by(self._keys).range(question, places.get(node)),
             question.names,
@@ -180,7 +182,7 @@ class Fabric:
     def _brought(self, values: Range) -> Whole:
         """All values of a range, page by page."""
         most, found = self._store.limits.query.rows, 0
-        pages, places = [], dict[str, Place]()
+        pages, places = [], dict[str, ChangeOffset]()
         while True:
             question = replace(values, limit=min(SQL_PAGE, most), descending=False)
             page = self.range(question, places)

@@ -9,7 +9,7 @@ from fogline.fabric.membership.peers import CopyInfo, PeerView
 from fogline.storage.names import parse_all
 from fogline.storage.values import END_TIME
 
-Metrics = Sequence[str] | None
+MetricNames = Sequence[str] | None
 _READ_MS = 1.0
 _NEARER = 3.0
 """A copy is a little behind, so it has to be so much nearer than its origin to be followed."""
@@ -32,7 +32,7 @@ def routes(
     here: str,
     seen: Mapping[str, PeerView],
     own_copies: Mapping[str, CopyInfo],
-    metrics: Metrics,
+    metrics: MetricNames,
     fresh_since: int | None = None,
     start: int | None = None,
 ) -> list[ReplicaRoute]:
@@ -57,7 +57,7 @@ def to_follow(
     here: str,
     seen: Mapping[str, PeerView],
     own_copies: Mapping[str, CopyInfo],
-    metrics: Metrics,
+    metrics: MetricNames,
     fresh_since: int,
 ) -> ReplicaRoute | None:
     """Where to read a node's values as they come; None when nobody has them all.
@@ -82,7 +82,7 @@ def to_follow(
     return min(near, key=lambda route: _distance(route, here, seen), default=itself)
 
 
-def covers(held: Metrics, asked: Metrics) -> bool:
+def covers(held: MetricNames, asked: MetricNames) -> bool:
     """Whether everything that is asked for is among what is held; prefixes as in questions."""
     known, wanted = parse_all(held), parse_all(asked)
     if known is None or wanted is None:
@@ -98,7 +98,7 @@ def _copies(
     here: str,
     seen: Mapping[str, PeerView],
     own_copies: Mapping[str, CopyInfo],
-    metrics: Metrics,
+    metrics: MetricNames,
     start: int | None,
 ) -> list[ReplicaRoute]:
     held = {
@@ -112,7 +112,7 @@ def _copies(
     return sorted(found, key=lambda r: (r.partial, -_until(r), _distance(r, here, seen), r.at))
 
 
-def _route(at: str, copy: CopyInfo, metrics: Metrics, start: int | None) -> ReplicaRoute:
+def _route(at: str, copy: CopyInfo, metrics: MetricNames, start: int | None) -> ReplicaRoute:
     early = copy.since is not None and (start is None or start < copy.since)
     partial = early or not covers(copy.metrics, metrics)
     return ReplicaRoute(at, copy, partial, copy.since if early else None)

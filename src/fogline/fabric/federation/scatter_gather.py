@@ -30,7 +30,7 @@ from fogline.storage.names import Patterns, parse_all
 
 Found = TypeVar("Found")
 """What one node answers with."""
-Ask = Callable[[str, NodeBackend], Found]
+AskNode = Callable[[str, NodeBackend], Found]
 """Asks for the values of a node at whoever answers for it."""
 
 
@@ -72,7 +72,7 @@ class Gather:
 
     def all(
         self,
-        ask: Ask[Found],
+        ask: AskNode[Found],
         names: Selected | None = None,
         fresh_since: int | None = None,
         start: int | None = None,
@@ -102,7 +102,7 @@ class Gather:
         return Gathered(tables, tuple(found[node][0] for node in sorted(found)))
 
     def _one(
-        self, node: str, ask: Ask[Found], ways: list[ReplicaRoute]
+        self, node: str, ask: AskNode[Found], ways: list[ReplicaRoute]
     ) -> tuple[NodeAnswer, Found | None]:
         """The values of another node, from the first way that leads to an answer."""
         limit = ""

@@ -13,7 +13,7 @@ from fogline.storage.query.changes import Changes
 from fogline.storage.store import SiteStore
 from fogline.storage.values import SCHEMA
 
-Ask = Callable[[str, int, Question, int, bool], tuple[Changes, str]]
+ReadChanges = Callable[[str, int, Question, int, bool], tuple[Changes, str]]
 """`Copies.changes`."""
 
 
@@ -36,7 +36,7 @@ class OwnChanges:
 class CopyChanges:
     """Of another node by way of the copy here. Raises `NodeAway`."""
 
-    def __init__(self, origin: str, store: str, ask: Ask, at: str) -> None:
+    def __init__(self, origin: str, store: str, ask: ReadChanges, at: str) -> None:
         self._origin = origin
         self._ask = ask
         self.store_id = store

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from fogline.common.errors import START_SITE
-from fogline.common.http.client import JSON, HttpClient, Parameters, Patience, Service
+from fogline.common.http.client import JSON, HttpClient, Parameters, Patience, RemoteService
 from fogline.fabric.errors import NodeAway, NodeRefused, NotThere, TokenRefused
 from fogline.fabric.http.secrets import Secrets
 from fogline.storage.errors import BadQuery, BadValue, QueryLimit
@@ -14,7 +14,7 @@ from fogline.storage.errors import BadQuery, BadValue, QueryLimit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-STORE = Service(
+STORE = RemoteService(
     "the store",
     START_SITE,
     {

@@ -20,7 +20,7 @@ from fogline.fabric.query import tables
 from fogline.fabric.query.merge import in_order, without_doubles
 from fogline.fabric.query.metadata_fields import from_told
 from fogline.fabric.query.paging import PageStart, seal
-from fogline.fabric.query.query_types import AggregateQuery, Place, Range, Selected
+from fogline.fabric.query.query_types import AggregateQuery, ChangeOffset, Range, Selected
 from fogline.fabric.query.space_pages import SpaceInfo, SpacePage, behind, checked
 from fogline.fabric.query.spaces import SpaceRange
 from fogline.model.keys import Keys
@@ -37,7 +37,7 @@ _OTHER_SECRET = (
     " store: {secret_file: fabric.secret}"
 )
 
-Asked = list[tuple[str, str | int]]
+UrlParameters = list[tuple[str, str | int]]
 """The parameters of an address."""
 
 
@@ -85,7 +85,7 @@ class NodeClient:
             table, _ = self._arrow("POST", "/v1/latest", [], body)
         return self._shaped(table, tables.LATEST)
 
-    def range(self, question: Range, after: Place | None = None) -> pa.Table:
+    def range(self, question: Range, after: ChangeOffset | None = None) -> pa.Table:
         parts = [self._range(question, names, after) for names in _split(question.names)]
         if len(parts) == 1:
             return parts[0]
@@ -106,7 +106,7 @@ class NodeClient:
         parts, cursor = [], ""
         while True:
             more = [("cursor", cursor)] if cursor else []
-            parameters: Asked = [("prefix", prefix), ("limit", _PAGE), *more]
+            parameters: UrlParameters = [("prefix", prefix), ("limit", _PAGE), *more]
             table, told = self._arrow("GET", "/v1/metrics", parameters)
             parts.append(self._shaped(table, tables.PAIRS))
             following = told.get("next")
@@ -127,10 +127,10 @@ class NodeClient:
     def space_rows(self, question: SpaceRange) -> SpacePage:
         path = f"/v1/spaces/{part(question.space)}/rows"
         order = "desc" if question.descending else "asc"
-        asked: Asked = [("scope", "node"), ("arrived", "true"), ("order", order)]
+        asked: UrlParameters = [("scope", "node"), ("arrived", "true"), ("order", order)]
         asked += [("from", question.start), ("to", question.end)]
         asked += [("key", one) for one in question.key or ()]
-        page: Asked = [("limit", question.limit)]
+        page: UrlParameters = [("limit", question.limit)]
         if question.after is not None:
             texts = question_of(path, [(key, str(value)) for key, value in asked])
             page.append(("cursor", seal([question.start, question.end, *question.after], texts)))
@@ -170,7 +170,7 @@ class NodeClient:
         of = [("of", self._of)] if self._of else []
         more = [*patterns, *_share(share), *([("whole", "true")] if whole else [])]
         with self._translated():
-            parameters: Asked = [*of, ("after", after), ("limit", limit), *more]
+            parameters: UrlParameters = [*of, ("after", after), ("limit", limit), *more]
             table, told = self._store.arrow("GET", "/v1/changes", parameters)
         last, end, store = told.get("last"), told.get("end"), told.get("store")
         if type(last) is not int or not after <= last <= MAX_SEQ or type(end) is not bool:
@@ -201,11 +201,11 @@ class NodeClient:
         except BadValue as error:
             raise NodeAway(f"{self.address} tells wrong metadata: {error.message}") from error
 
-    def _range(self, question: Range, names: Selected, after: Place | None) -> pa.Table:
+    def _range(self, question: Range, names: Selected, after: ChangeOffset | None) -> pa.Table:
         order = "desc" if question.descending else "asc"
-        asked: Asked = [("order", order), *_stretch(question), *_names(names)]
+        asked: UrlParameters = [("order", order), *_stretch(question), *_names(names)]
         asked += _share(question.share)
-        page: Asked = [("limit", question.limit)]
+        page: UrlParameters = [("limit", question.limit)]
         if after is not None:
             start = PageStart({self._of or self._node: after}, question.start, question.end)
             texts = [(key, str(value)) for key, value in [*self._scope, *asked]]
@@ -221,14 +221,14 @@ class NodeClient:
         self,
         method: str,
         path: str,
-        parameters: Asked,
+        parameters: UrlParameters,
         body: Mapping[str, Any] | None = None,
     ) -> tuple[pa.Table, dict[str, Any]]:
         with self._translated():
             return self._store.arrow(method, path, [*self._scope, *parameters], body)
 
     @property
-    def _scope(self) -> Asked:
+    def _scope(self) -> UrlParameters:
         keys = [] if self._keys is None else [("keys", ",".join(sorted(self._keys)))]
         return [("scope", "node"), *([("of", self._of)] if self._of else []), *keys]
 
@@ -252,16 +252,16 @@ class NodeClient:
             raise NodeAway(error.message, error.hint) from error
 
 
-def _stretch(question: Range | AggregateQuery) -> Asked:
+def _stretch(question: Range | AggregateQuery) -> UrlParameters:
     bounds = (("from", question.start), ("to", question.end))
     return [(key, bound) for key, bound in bounds if bound is not None]
 
 
-def _share(share: float) -> Asked:
+def _share(share: float) -> UrlParameters:
     return [("share", repr(share))] if share < 1 else []
 
 
-def _names(names: Selected) -> Asked:
+def _names(names: Selected) -> UrlParameters:
     pairs = (("metric", names.metrics), ("entity", names.entities))
     return [(key, name) for key, found in pairs for name in found or ()]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from fogline.fabric.query.query_types import AggregateQuery, Place, Range, Selected
+from fogline.fabric.query.query_types import AggregateQuery, ChangeOffset, Range, Selected
 from fogline.model.keys import Keys
 from fogline.storage.store import SiteStore
 
@@ -26,7 +26,7 @@ class StoreAnswers:
     def latest(self, names: Selected) -> pa.Table:
         return self._store.latest(names.metrics, names.entities, self._hidden)
 
-    def range(self, question: Range, after: Place | None = None) -> pa.Table:
+    def range(self, question: Range, after: ChangeOffset | None = None) -> pa.Table:
         return self._store.rows(
             *(question.names.metrics, question.names.entities, question.start, question.end),
             limit=question.limit,

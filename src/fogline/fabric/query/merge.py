@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fogline.fabric.query.query_types import Place
+from fogline.fabric.query.query_types import ChangeOffset
 from fogline.fabric.query.tables import NODE
 from fogline.storage.errors import BadQuery
 from fogline.storage.values import Integers, micros, whole
@@ -46,7 +46,7 @@ def buckets(answers: Answers, schema: pa.Schema, descending: bool) -> pa.Table:
 
 def page(
     answers: Answers, schema: pa.Schema, limit: int, descending: bool
-) -> tuple[pa.Table, dict[str, Place]]:
+) -> tuple[pa.Table, dict[str, ChangeOffset]]:
     """The first `limit` rows by time, node and `seq`, and the last place taken of each node.
 
     Right as long as every node gave its own first `limit` rows, or all it has.
@@ -89,7 +89,7 @@ def without_doubles(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     return table.take(pa.array(np.sort(first["place_min"].to_numpy())))
 
 
-def _last_places(taken: pa.Table) -> dict[str, Place]:
+def _last_places(taken: pa.Table) -> dict[str, ChangeOffset]:
     """Of each node; the rows are in their order."""
     coded = whole(taken["node"]).dictionary_encode()
     codes = coded.indices.to_numpy(zero_copy_only=False)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fogline.fabric.query.query_types import Place
+from fogline.fabric.query.query_types import ChangeOffset
 from fogline.storage.errors import BadQuery
 from fogline.storage.values import NAME_BYTES
 
@@ -26,7 +26,7 @@ _MAX_NODES = 100_000
 class PageStart:
     """The places behind which a page begins, by node, and the stretch of time asked for."""
 
-    places: Mapping[str, Place] = field(default_factory=dict)
+    places: Mapping[str, ChangeOffset] = field(default_factory=dict)
     start: int | None = None
     end: int | None = None
 
@@ -77,7 +77,7 @@ def whole(item: object) -> int:
     return item
 
 
-def _place(item: object) -> Place:
+def _place(item: object) -> ChangeOffset:
     if not isinstance(item, list) or len(item) != 2:
         raise ValueError("not a place")
     return whole(item[0]), whole(item[1])

@@ -19,7 +19,7 @@ from fogline.storage.query.queries import AGGREGATES, DEFAULT_ROWS
 
 ANSWERED, COPY, AWAY, REFUSED, LIMITED = "answered", "copy", "away", "refused", "limited"
 
-Place = tuple[int, int]
+ChangeOffset = tuple[int, int]
 """Time and `seq` of a value: its place in a range."""
 
 
@@ -75,7 +75,7 @@ class NodeBackend(Protocol):
 
     def latest(self, names: Selected) -> pa.Table: ...
 
-    def range(self, question: Range, after: Place | None = None) -> pa.Table:
+    def range(self, question: Range, after: ChangeOffset | None = None) -> pa.Table:
         """At most `limit` values behind the place; fewer mean that there are no more now."""
         ...
 
@@ -138,7 +138,7 @@ class Whole:
 
     table: pa.Table
     nodes: tuple[NodeAnswer, ...] = ()
-    places: Mapping[str, Place] | None = field(default=None)
+    places: Mapping[str, ChangeOffset] | None = field(default=None)
 
 
 class Everywhere(Protocol):
@@ -150,7 +150,9 @@ class Everywhere(Protocol):
 
     def latest(self, names: Selected, stale: float = 0.0) -> Whole: ...
 
-    def range(self, question: Range, places: Mapping[str, Place], stale: float = 0.0) -> Whole: ...
+    def range(
+        self, question: Range, places: Mapping[str, ChangeOffset], stale: float = 0.0
+    ) -> Whole: ...
 
     def aggregate(self, question: AggregateQuery, stale: float = 0.0) -> Whole: ...
 

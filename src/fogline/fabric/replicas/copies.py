@@ -19,7 +19,7 @@ from fogline.fabric.membership.clients import Clients
 from fogline.fabric.membership.health import Health
 from fogline.fabric.membership.options import FabricOptions
 from fogline.fabric.membership.peers import CopyInfo, PeerReport, PeerView
-from fogline.fabric.replicas.copy import Group, StoreCopy
+from fogline.fabric.replicas.copy import MetricGroup, StoreCopy
 from fogline.fabric.replicas.copy_answers import CopyAnswers
 from fogline.fabric.replicas.copy_folders import CopyFolders
 from fogline.fabric.replicas.desired_replicas import WantedCopies
@@ -76,7 +76,7 @@ class Copies:
         for copy in copies:
             copy.close()
 
-    def keep(self, origin: str, metrics: Group) -> None:
+    def keep(self, origin: str, metrics: MetricGroup) -> None:
         """From now on; old values come too. Raises `BadQuery`, and `StoreError` when what is
         wanted cannot be written down."""
         if not is_name(origin) or origin == self._here:
@@ -175,7 +175,7 @@ class Copies:
                 self._wake.wait(self._options.copy_seconds)
                 self._wake.clear()
 
-    def _guarded(self, origin: str, metrics: Group) -> bool:
+    def _guarded(self, origin: str, metrics: MetricGroup) -> bool:
         if origin not in self._held:
             self._reopen(origin)
         seen = self._health.get(origin)
@@ -193,7 +193,7 @@ class Copies:
             return False
         return more
 
-    def _follow(self, origin: str, metrics: Group, seen: PeerView) -> bool:
+    def _follow(self, origin: str, metrics: MetricGroup, seen: PeerView) -> bool:
         client = self._clients.to(origin, seen.address)
         self._give_up_damaged(origin)
         copy = self.current(origin)
@@ -221,14 +221,14 @@ class Copies:
         taken = block is not None and self._here in block.sources
         return not told.restoring and (taken or copy.info().rows == 0)
 
-    def _begin(self, origin: str, metrics: Group, told: PeerReport) -> bool:
+    def _begin(self, origin: str, metrics: MetricGroup, told: PeerReport) -> bool:
         made = self._folders.open(origin)
         made.begin(told.id, metrics)
         with self._guard:
             self._held[origin] = made
         return True
 
-    def _follow_anew(self, origin: str, metrics: Group, seen: PeerView) -> bool:
+    def _follow_anew(self, origin: str, metrics: MetricGroup, seen: PeerView) -> bool:
         coming = self._next.get(origin)
         if coming is None or coming.id != seen.told.id or not coming.extend(metrics):
             self._end_next(origin)
@@ -258,7 +258,7 @@ class Copies:
             coming.close()
         self._folders.remove_next(origin)
 
-    def _bury(self, wanted: Mapping[str, Group]) -> None:
+    def _bury(self, wanted: Mapping[str, MetricGroup]) -> None:
         for origin in [name for name in {*self._held, *self._next} if name not in wanted]:
             self._end_next(origin)
             with self._guard:

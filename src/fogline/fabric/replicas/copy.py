@@ -26,7 +26,7 @@ from fogline.storage.query.changes import WAIT_US, Changes
 from fogline.storage.store import SiteStore, now_us
 from fogline.storage.values import BATCH, with_seq
 
-Group = tuple[str, ...] | None
+MetricGroup = tuple[str, ...] | None
 """Metrics that are asked for together; None means all."""
 _ID, _INCLUDES, _FOLLOW, _COMPLETE, _UNTIL = "id/", "includes/", "follow/", "complete/", "until"
 _FIRST = "first"
@@ -35,7 +35,7 @@ _UNTIL_US = 5_000_000
 
 
 class Origin(Protocol):
-    def changes(self, after: int, metrics: Group, limit: int) -> tuple[Changes, str]: ...
+    def changes(self, after: int, metrics: MetricGroup, limit: int) -> tuple[Changes, str]: ...
 
 
 class StoreCopy:
@@ -46,7 +46,7 @@ class StoreCopy:
         self.folder = folder
         self.store = SiteStore(folder, limits=limits, metadata=metadata)
         self.store.start()
-        self._ended: dict[Group, int] = {}
+        self._ended: dict[MetricGroup, int] = {}
         """When a group was asked for last, and nothing was missing."""
         self.until = self.store.position(_UNTIL) or None
         self._users = 0
@@ -59,19 +59,19 @@ class StoreCopy:
         return next((log.removeprefix(_ID) for log in self.store.positions(_ID)), "")
 
     @property
-    def groups(self) -> dict[Group, str]:
+    def groups(self) -> dict[MetricGroup, str]:
         """Each group and the log that holds its position."""
         logs = sorted(self.store.positions(_FOLLOW), key=_restores)
         return {_group(log.split("/", 2)[2]): log for log in logs}
 
-    def begin(self, store: str, metrics: Group) -> None:
+    def begin(self, store: str, metrics: MetricGroup) -> None:
         """A new copy of a store."""
         self._note(f"{_ID}{store}", 1)
         for group in portions(metrics):
             self._note(_follow(0, group), 0)
         self.store.flush()
 
-    def extend(self, metrics: Group) -> bool:
+    def extend(self, metrics: MetricGroup) -> bool:
         """More metrics, old values included; false when fewer are wanted than there are."""
         held = list(self.groups)
         if metrics is not None:
@@ -109,7 +109,12 @@ class StoreCopy:
         return more
 
     def changes(
-        self, after: int, metrics: Group, limit: int, share: float, without: Collection[str] = ()
+        self,
+        after: int,
+        metrics: MetricGroup,
+        limit: int,
+        share: float,
+        without: Collection[str] = (),
     ) -> Changes:
         """For who follows the origin by way of this copy: up to where nothing is missing here.
 
@@ -186,7 +191,7 @@ class StoreCopy:
                 self.store.forget(log)
                 self.store.forget(_FIRST)
 
-    def _complete(self, group: Group) -> None:
+    def _complete(self, group: MetricGroup) -> None:
         if not self.store.position(_complete(group)):
             self._note(_complete(group), 1)
 
@@ -200,7 +205,7 @@ class StoreCopy:
         if len(joined) < len(groups):
             self._join(groups, joined)
 
-    def _join(self, groups: Mapping[Group, str], joined: list[Group]) -> None:
+    def _join(self, groups: Mapping[MetricGroup, str], joined: list[MetricGroup]) -> None:
         """Groups that have all come to the end go on together from the lowest number."""
         lowest = min(self.store.position(log) for log in groups.values())
         restores = self._restores
@@ -228,7 +233,7 @@ class StoreCopy:
 _NOTHING: pa.Table = BATCH.empty_table()
 
 
-def _follow(restores: int, group: Group) -> str:
+def _follow(restores: int, group: MetricGroup) -> str:
     return f"{_FOLLOW}{restores}/{json.dumps(group)}"
 
 
@@ -236,16 +241,16 @@ def _restores(log: str) -> int:
     return int(log.split("/", 2)[1])
 
 
-def _complete(group: Group) -> str:
+def _complete(group: MetricGroup) -> str:
     return f"{_COMPLETE}{json.dumps(group)}"
 
 
-def _group(text: str) -> Group:
+def _group(text: str) -> MetricGroup:
     found = json.loads(text)
     return None if found is None else tuple(found)
 
 
-def _union(groups: list[Group]) -> Group:
+def _union(groups: list[MetricGroup]) -> MetricGroup:
     if None in groups:
         return None
     return tuple(dict.fromkeys(name for group in groups for name in group or ()))

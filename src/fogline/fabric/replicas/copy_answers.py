@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from fogline.fabric.errors import NodeAway
 from fogline.fabric.query.local_backend import StoreAnswers
-from fogline.fabric.query.query_types import AggregateQuery, Place, Range, Selected
+from fogline.fabric.query.query_types import AggregateQuery, ChangeOffset, Range, Selected
 from fogline.fabric.replicas.copy import StoreCopy
 from fogline.model.keys import Keys
 
@@ -31,7 +31,7 @@ class CopyAnswers:
         with self._open() as answers:
             return answers.latest(names)
 
-    def range(self, question: Range, after: Place | None = None) -> pa.Table:
+    def range(self, question: Range, after: ChangeOffset | None = None) -> pa.Table:
         with self._open() as answers:
             return answers.range(question, after)
 

@@ -18,7 +18,7 @@ from fogline.log import LogError, SiteLog, forget_reader
 from fogline.log.files.segments import list_segments
 from fogline.model.topics import matches
 from fogline.storage.errors import StoreFull
-from fogline.storage.ingest.decode import Source
+from fogline.storage.ingest.decode import FeedSource
 from fogline.storage.ingest.log_to_store import READER, Feeder
 from fogline.storage.ingest.mapping import CodeResults, Insights, Readings
 from fogline.storage.store import SiteStore
@@ -28,7 +28,7 @@ READ_BYTES = 1 << 20
 """At a time, so that no log holds up the others for long."""
 _KEEP_SECONDS = 2.0
 _FULL_SECONDS = 1.0
-_KINDS: Mapping[str, Callable[..., Source]] = {
+_KINDS: Mapping[str, Callable[..., FeedSource]] = {
     READINGS: Readings,
     INSIGHTS: Insights,
     RESULTS: CodeResults,
@@ -37,7 +37,7 @@ _NOT_OF_SOURCE = ("log", "kind", "leave_out")
 _say = logging.getLogger(__name__)
 
 
-def source_of(declared: StoreFeed) -> Source:
+def source_of(declared: StoreFeed) -> FeedSource:
     """What a configuration says about a log's records. Raises `UsageError`."""
     if declared.kind not in _KINDS:
         raise UsageError(f"a log holds {', '.join(_KINDS)}, not {declared.kind!r:.80}")
@@ -75,7 +75,7 @@ class FedLog:
         self._state, self._why, self._lag = RUNNING, "", 0
         self.folder: Path | None = None
         """Where the log is; nothing where it cannot be."""
-        self._source: Source | None = None
+        self._source: FeedSource | None = None
         try:
             self.folder = logs.folder(declared.log)
             self._source = source_of(declared)

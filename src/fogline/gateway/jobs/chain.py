@@ -22,9 +22,16 @@ from typing import Any
 from fogline.common.errors import DataError
 from fogline.formats import BadMessage
 from fogline.gateway.jobs.rejects import Reject
-from fogline.gateway.operators import OPERATORS, BadStep, LateRecord, Message, Record, Setting
+from fogline.gateway.operators import (
+    OPERATORS,
+    BadStep,
+    LateRecord,
+    ReceivedMessage,
+    Record,
+    Setting,
+)
 from fogline.gateway.operators.decode import DecodeOptions, Decoder, read_options
-from fogline.gateway.operators.panes import Panes
+from fogline.gateway.operators.panes import PanesOperator
 from fogline.model.jobs import Assignment, Steps
 
 MOST_STEPS = 64
@@ -81,11 +88,11 @@ class Chain:
         self._operators = [operator for operator in made if operator is not None]
         self._time_field = options.time if types is None else None
         # Records of panes are as the second stage reads them.
-        self._complete = bool(self._operators) and isinstance(self._operators[-1], Panes)
+        self._complete = bool(self._operators) and isinstance(self._operators[-1], PanesOperator)
         self._remember = options.remember
         self._seen: OrderedDict[bytes, None] = OrderedDict()
 
-    def feed(self, message: Message, into: Results) -> None:
+    def feed(self, message: ReceivedMessage, into: Results) -> None:
         """What this message gives is added to `into`."""
         if self._raw:
             self.counts.records += 1
@@ -148,7 +155,7 @@ class Chain:
             text = _ENCODE(_finite(values))
         return text.encode("utf-8", "replace")
 
-    def _is_known(self, message: Message) -> bool:
+    def _is_known(self, message: ReceivedMessage) -> bool:
         key = message.topic.encode("utf-8", "replace")[-64:]
         digest = blake2b(message.payload, digest_size=8, key=key).digest()
         if digest in self._seen:

@@ -11,7 +11,7 @@ from fogline.log import Limits, LogReader, LogWriter, enforce, set_position
 READER = "jobs"
 
 
-class Input:
+class InputLog:
     """One log with everything that comes from one broker.
 
     `journal`: it is written by the broker itself, which does not wait for the disk. Then it is

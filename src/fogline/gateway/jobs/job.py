@@ -33,10 +33,10 @@ from fogline.common.errors import FoglineError
 from fogline.gateway.jobs.chain import Chain, Counts, Results, make_chain
 from fogline.gateway.jobs.checkpoint import Checkpoint
 from fogline.gateway.jobs.files import JobFiles
-from fogline.gateway.jobs.inputs import Input
+from fogline.gateway.jobs.inputs import InputLog
 from fogline.gateway.jobs.ledger import LedgerEntry
 from fogline.gateway.jobs.rejects import encode_reject
-from fogline.gateway.operators import Message
+from fogline.gateway.operators import ReceivedMessage
 from fogline.log import Frame, LogFull, LogReader, LogWriter
 from fogline.log.files.frames import BadFrame
 from fogline.model.jobs import Assignment
@@ -56,7 +56,7 @@ class GatewayJob:
         self,
         entry: LedgerEntry,
         patterns: tuple[str, ...],
-        source: Input,
+        source: InputLog,
         files: JobFiles,
     ) -> None:
         """Goes on from its checkpoint; without one it begins where its entry says."""
@@ -149,7 +149,7 @@ class GatewayJob:
         return self._counts.as_tuple()
 
     @property
-    def input(self) -> Input:
+    def input(self) -> InputLog:
         return self._source
 
     @property
@@ -235,7 +235,7 @@ class GatewayJob:
             try:
                 for topic, payload in frame.records():
                     if self._wants(topic):
-                        self._chain.feed(Message(topic, payload, frame.arrival), results)
+                        self._chain.feed(ReceivedMessage(topic, payload, frame.arrival), results)
             except BadFrame as error:
                 self._say(f"a damaged frame at {frame.position} was left out: {error}")
             for log, payloads in self._sorted(results, frame.position).items():

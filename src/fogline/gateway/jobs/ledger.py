@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fogline.common.errors import DataError
-from fogline.log import Limits, LogReader, LogWriter, Record, enforce, get_position, set_position
+from fogline.log import Limits, LogReader, LogRecord, LogWriter, enforce, get_position, set_position
 from fogline.model.jobs import Assignment, Scalar
 
 SEGMENT_BYTES = 256 << 10
@@ -83,7 +83,7 @@ class Ledger:
         self._guard = threading.Lock()
         self._writer = LogWriter(folder, _LOG, segment_bytes=SEGMENT_BYTES, min_free_bytes=0)
         self._entries: dict[str, dict[str, LedgerEntry]] = {}
-        self._changes: list[Record] = []
+        self._changes: list[LogRecord] = []
         """What is not on disk yet."""
         try:
             self._begin = get_position(folder, _LOG) or 0
@@ -121,7 +121,7 @@ class Ledger:
         with self._guard:
             self._writer.close()
 
-    def _write(self, records: Iterable[Record]) -> int:
+    def _write(self, records: Iterable[LogRecord]) -> int:
         self._writer.append(records)
         return self._writer.commit()
 
@@ -164,5 +164,5 @@ class Ledger:
             raise DataError(f"{self._folder} cannot be read: {error!r:.200}", hint) from error
 
 
-def _encode_entry(gateway: str, entry: LedgerEntry) -> Record:
+def _encode_entry(gateway: str, entry: LedgerEntry) -> LogRecord:
     return gateway, _ENCODE(entry.as_json()).encode()

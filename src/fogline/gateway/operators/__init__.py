@@ -6,17 +6,31 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fogline.gateway.operators.aggregate import Aggregate
-from fogline.gateway.operators.base import BadStep, LateRecord, Message, Operator, Record
+from fogline.gateway.operators.aggregate import AggregateOperator
+from fogline.gateway.operators.base import (
+    BadStep,
+    GatewayOperator,
+    LateRecord,
+    ReceivedMessage,
+    Record,
+)
 from fogline.gateway.operators.condition import Types
-from fogline.gateway.operators.convert import Convert
-from fogline.gateway.operators.deadband import Deadband
-from fogline.gateway.operators.filter import Filter
-from fogline.gateway.operators.panes import Panes
-from fogline.gateway.operators.sample import Sample
-from fogline.gateway.operators.throttle import Throttle
+from fogline.gateway.operators.convert import ConvertOperator
+from fogline.gateway.operators.deadband import DeadbandOperator
+from fogline.gateway.operators.filter import FilterOperator
+from fogline.gateway.operators.panes import PanesOperator
+from fogline.gateway.operators.sample import SampleOperator
+from fogline.gateway.operators.throttle import ThrottleOperator
 
-__all__ = ["OPERATORS", "BadStep", "LateRecord", "Message", "Operator", "Record", "Setting"]
+__all__ = [
+    "OPERATORS",
+    "BadStep",
+    "GatewayOperator",
+    "LateRecord",
+    "ReceivedMessage",
+    "Record",
+    "Setting",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +41,15 @@ class Setting:
     lateness_ms: float
 
 
-Step = Mapping[str, Any]
+StepTree = Mapping[str, Any]
 
-OPERATORS: dict[str, Callable[[Step, Setting], Operator]] = {
-    "filter": lambda step, setting: Filter(step, setting.types),
-    "sample": lambda step, setting: Sample(step),
-    "convert": lambda step, setting: Convert(step),
-    "deadband": lambda step, setting: Deadband(step),
-    "throttle": lambda step, setting: Throttle(step),
-    "publish": lambda step, setting: Throttle(step),
-    "aggregate": lambda step, setting: Aggregate(step, setting.lateness_ms),
-    "panes": lambda step, setting: Panes(step, setting.types, setting.lateness_ms),
+OPERATORS: dict[str, Callable[[StepTree, Setting], GatewayOperator]] = {
+    "filter": lambda step, setting: FilterOperator(step, setting.types),
+    "sample": lambda step, setting: SampleOperator(step),
+    "convert": lambda step, setting: ConvertOperator(step),
+    "deadband": lambda step, setting: DeadbandOperator(step),
+    "throttle": lambda step, setting: ThrottleOperator(step),
+    "publish": lambda step, setting: ThrottleOperator(step),
+    "aggregate": lambda step, setting: AggregateOperator(step, setting.lateness_ms),
+    "panes": lambda step, setting: PanesOperator(step, setting.types, setting.lateness_ms),
 }

@@ -18,8 +18,8 @@ from fogline.formats.values import lookup
 from fogline.gateway.operators.base import (
     MOST_KEYS,
     BadStep,
+    GatewayOperator,
     LateRecord,
-    Operator,
     Record,
     StepOptions,
     key_of,
@@ -39,7 +39,7 @@ _FUNCTIONS: dict[str, Callable[[Cell], float | int | None]] = {
 }
 
 
-class Window:
+class WindowCells:
     """Of every key a row of numbers: how many records, and a cell for every field."""
 
     __slots__ = ("_numbers", "_places", "_width")
@@ -88,7 +88,7 @@ class Window:
         self._numbers = unpacked("d", numbers)
 
 
-class Aggregate(Operator):
+class AggregateOperator(GatewayOperator):
     """`{"op": "aggregate", "window": 60, "fields": ["t"], "functions": ["avg", "max"],
     "by": ["room"], "lateness": 5}` gives `avg_t`, `max_t`, `count` with `start` and `end`."""
 
@@ -106,7 +106,7 @@ class Aggregate(Operator):
             )
         if not self._fields and set(self._functions) != {"count"}:
             raise BadStep("'fields' is missing: what the functions are computed of")
-        self._windows: dict[int, Window] = {}
+        self._windows: dict[int, WindowCells] = {}
         self._newest = -(1 << 62)
         self._keys = 0
         options.close()
@@ -127,7 +127,7 @@ class Aggregate(Operator):
         """False where there is no room for another key."""
         window = self._windows.get(start)
         if window is None:
-            window = self._windows[start] = Window(len(self._fields))
+            window = self._windows[start] = WindowCells(len(self._fields))
         key = key_of(record.values, self._by)
         if key not in window:
             if self._keys >= MOST_KEYS:
@@ -172,6 +172,6 @@ class Aggregate(Operator):
         self._newest = state["newest"]
         self._windows = {}
         for start, *kept in state["windows"]:
-            self._windows[start] = window = Window(len(self._fields))
+            self._windows[start] = window = WindowCells(len(self._fields))
             window.restore(kept)
         self._keys = sum(map(len, self._windows.values()))

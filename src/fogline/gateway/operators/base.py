@@ -22,7 +22,7 @@ MOST_KEYS = 50_000
 _ENCODE = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
-class Message:
+class ReceivedMessage:
     """A message as it came: `arrival` in microseconds since the epoch."""
 
     __slots__ = ("_hash", "arrival", "payload", "topic")
@@ -46,7 +46,7 @@ class Record(NamedTuple):
 
     time: int
     values: dict[str, Any]
-    message: Message | None = None
+    message: ReceivedMessage | None = None
 
 
 class LateRecord(Exception):  # noqa: N818
@@ -62,7 +62,7 @@ class BadStep(Exception):  # noqa: N818
     """A step cannot be run; the text says why."""
 
 
-class Operator(ABC):
+class GatewayOperator(ABC):
     """One step of a chain. The defaults are those of an operator that remembers nothing."""
 
     @abstractmethod

@@ -24,7 +24,7 @@ COUNTING = ("count", "moments", "comoments", "timed")
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class CellSlot:
     """One partial over inputs; `at` is its first place in the numbers or in the lists."""
 
     kind: str
@@ -51,7 +51,9 @@ class Cells:
     def __len__(self) -> int:
         return len(self.places)
 
-    def add(self, key: str, slots: tuple[Slot, ...], inputs: Sequence[float], time: int) -> None:
+    def add(
+        self, key: str, slots: tuple[CellSlot, ...], inputs: Sequence[float], time: int
+    ) -> None:
         """A record; `inputs` hold NaN where it has no value, `time` is in microseconds."""
         place = self._place(key)
         self.newest[place] = max(self.newest[place], time)
@@ -98,7 +100,7 @@ class Cells:
             self.lists.extend(array("d") for _ in range(self._listed))
         return place
 
-    def _events(self, at: int, slot: Slot, inputs: Sequence[float], millis: float) -> None:
+    def _events(self, at: int, slot: CellSlot, inputs: Sequence[float], millis: float) -> None:
         values = [inputs[i] for i in slot.inputs]
         if any(value == value for value in values):
             self.lists[at].append(millis)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fogline.formats.values import lookup
-from fogline.gateway.operators.base import BadStep, Operator, Record, StepOptions, number
+from fogline.gateway.operators.base import BadStep, GatewayOperator, Record, StepOptions, number
 
 _DIMENSIONS: dict[str, dict[str, tuple[float, float]]] = {
     "temperature": {"K": (1, 0), "C": (1, 273.15), "F": (5 / 9, 459.67 * 5 / 9)},
@@ -43,7 +43,7 @@ def between(source: str, target: str) -> tuple[float, float]:
     return scale / to_scale, (offset - to_offset) / to_scale
 
 
-class Convert(Operator):
+class ConvertOperator(GatewayOperator):
     """`{"op": "convert", "field": "t", "from": "F", "to": "C"}`, or with `scale` and `offset`;
     `into` names another field for the result."""
 

@@ -9,7 +9,7 @@ from fogline.formats.values import lookup
 from fogline.gateway.operators.base import (
     MOST_KEYS,
     BadStep,
-    Operator,
+    GatewayOperator,
     Record,
     StepOptions,
     key_of,
@@ -17,7 +17,7 @@ from fogline.gateway.operators.base import (
 )
 
 
-class Deadband(Operator):
+class DeadbandOperator(GatewayOperator):
     """`{"op": "deadband", "field": "t", "by": ["room"], "band": 0.5, "max_seconds": 600}`.
 
     `band` is absolute, `percent` relative to the last value; with both, either is enough. What is

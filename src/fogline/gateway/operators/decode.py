@@ -13,7 +13,7 @@ from typing import Any
 
 from fogline.formats import FORMATS, Format, all_fields, read
 from fogline.formats.values import CONVERT, lookup, named_value, parse_number
-from fogline.gateway.operators.base import BadStep, Message, Record, StepOptions, is_number
+from fogline.gateway.operators.base import BadStep, ReceivedMessage, Record, StepOptions, is_number
 
 ENTITY = "entity"
 """The field of SenML's base name where none is named and all fields are kept."""
@@ -133,7 +133,7 @@ class Decoder:
         )
         self._plan = [(c.name, c.source, CONVERT[c.type], c.metric) for c in columns]
 
-    def decode(self, message: Message) -> list[Record]:
+    def decode(self, message: ReceivedMessage) -> list[Record]:
         """The records of a message. Raises `BadMessage`, and then the message is bad as a whole."""
         found = read(self._form, message.payload, message.arrival)
         if self.options.columns is None:

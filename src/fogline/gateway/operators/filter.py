@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fogline.gateway.operators.base import BadStep, Operator, Record, StepOptions
+from fogline.gateway.operators.base import BadStep, GatewayOperator, Record, StepOptions
 from fogline.gateway.operators.condition import Types, compile_condition
 from fogline.gateway.operators.when import parse_when
 
 
-class Filter(Operator):
+class FilterOperator(GatewayOperator):
     """`{"op": "filter", "when": "x > 3"}`, or `condition` with the source's JSON form."""
 
     def __init__(self, step: Mapping[str, Any], types: Types) -> None:

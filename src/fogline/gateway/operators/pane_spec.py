@@ -8,31 +8,31 @@ from dataclasses import dataclass
 from typing import Any
 
 from fogline.gateway.operators.base import BadStep, StepOptions
-from fogline.gateway.operators.cells import COUNTING, LISTS, NAN, WIDTHS, Cells, Slot
+from fogline.gateway.operators.cells import COUNTING, LISTS, NAN, WIDTHS, Cells, CellSlot
 from fogline.gateway.operators.condition import Test, Types, compile_condition
 
 _MOST = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class KeySpec:
     name: str
     column: str
     number: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class InputSpec:
     column: str
     text: bool
     when: Test | None
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class ChannelSpec:
     number: int
-    keys: tuple[Key, ...]
-    inputs: tuple[Input | None, ...]
+    keys: tuple[KeySpec, ...]
+    inputs: tuple[InputSpec | None, ...]
 
 
 class PaneSpec:
@@ -54,7 +54,7 @@ class PaneSpec:
     def cells(self, pane: int) -> Cells:
         return Cells(pane, self._empty, self._lists)
 
-    def _channel(self, data: Any) -> Channel:
+    def _channel(self, data: Any) -> ChannelSpec:
         channel = _mapping(data, "a channel")
         keys, inputs = channel.get("keys"), channel.get("inputs")
         if type(channel.get("number")) is not int or not isinstance(keys, list):
@@ -62,23 +62,23 @@ class PaneSpec:
         if not isinstance(inputs, list) or max(len(keys), len(inputs)) > _MOST:
             raise BadStep("a channel has a list of 'inputs'")
         made = tuple(map(self._input, inputs))
-        return Channel(channel["number"], tuple(map(self._key, keys)), made)
+        return ChannelSpec(channel["number"], tuple(map(self._key, keys)), made)
 
-    def _key(self, data: Any) -> Key:
+    def _key(self, data: Any) -> KeySpec:
         key = _mapping(data, "a key")
         if not isinstance(key.get("name"), str):
             raise BadStep("a key has a 'name'")
         column = self._column(key)
-        return Key(key["name"], column, self._types[column] == "double")
+        return KeySpec(key["name"], column, self._types[column] == "double")
 
-    def _input(self, data: Any) -> Input | None:
+    def _input(self, data: Any) -> InputSpec | None:
         if data is None:
             return None
         given = _mapping(data, "an input")
         column = self._column(given)
         when = given.get("when")
         test = None if when is None else compile_condition(when, self._types)
-        return Input(column, self._types[column] == "string", test)
+        return InputSpec(column, self._types[column] == "string", test)
 
     def _column(self, data: Mapping[str, Any]) -> str:
         column = data.get("column")
@@ -88,13 +88,13 @@ class PaneSpec:
             raise BadStep(f"column {column} must be double or string")
         return column
 
-    def _read_slots(self, data: list[Any]) -> tuple[tuple[Slot, ...], int, int]:
+    def _read_slots(self, data: list[Any]) -> tuple[tuple[CellSlot, ...], int, int]:
         slots, numbers, lists = [], 0, 0
         for item in data:
             given = _mapping(item, "a slot")
             kind = given.get("kind")
             inputs = self._slot_inputs(kind, given.get("inputs"))
-            slots.append(Slot(str(kind), inputs, lists if kind in LISTS else numbers))
+            slots.append(CellSlot(str(kind), inputs, lists if kind in LISTS else numbers))
             if kind in LISTS:
                 lists += 1 + len(inputs) if kind == "events" else 1
             else:

@@ -13,10 +13,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from fogline.formats.values import java_double
-from fogline.gateway.operators.base import MOST_KEYS, LateRecord, Operator, Record, StepOptions
+from fogline.gateway.operators.base import (
+    MOST_KEYS,
+    GatewayOperator,
+    LateRecord,
+    Record,
+    StepOptions,
+)
 from fogline.gateway.operators.cells import NAN, Cells, Numbers
 from fogline.gateway.operators.condition import Types
-from fogline.gateway.operators.pane_spec import Channel, PaneSpec
+from fogline.gateway.operators.pane_spec import ChannelSpec, PaneSpec
 
 _RARE = re.compile("[\U00010000-\U0010ffff]")
 _NAMED = (r"\"", r"\\", r"\b", r"\f", r"\n", r"\r", r"\t")
@@ -25,7 +31,7 @@ _ESCAPES = {code: f"\\u{code:04X}" for code in range(0x20)} | {
 }
 
 
-class Panes(Operator):
+class PanesOperator(GatewayOperator):
     """Cells by pane, channel and key; `lateness` is in seconds, by default the stream's."""
 
     def __init__(self, step: Mapping[str, Any], types: Types, lateness_ms: float) -> None:
@@ -52,7 +58,7 @@ class Panes(Operator):
                 self._add(pane, channel, inputs, record)
         return out + self.flush() if self._cells > MOST_KEYS else out
 
-    def _load(self, channel: Channel, record: Record) -> list[float] | None:
+    def _load(self, channel: ChannelSpec, record: Record) -> list[float] | None:
         """The inputs of a record; None where it has none of them."""
         found, into = False, [NAN] * self._spec.inputs
         for place, wanted in enumerate(channel.inputs):
@@ -64,7 +70,7 @@ class Panes(Operator):
                 found = True
         return into if found else None
 
-    def _add(self, pane: int, channel: Channel, inputs: list[float], record: Record) -> None:
+    def _add(self, pane: int, channel: ChannelSpec, inputs: list[float], record: Record) -> None:
         cells = self._panes.get(pane)
         if cells is None:
             cells = self._panes[pane] = self._spec.cells(pane)
@@ -118,7 +124,7 @@ def _plain(numbers: Numbers) -> list[float | None]:
     return [value if value == value else None for value in numbers]
 
 
-def key_json(channel: Channel, values: Mapping[str, Any]) -> str:
+def key_json(channel: ChannelSpec, values: Mapping[str, Any]) -> str:
     """The keys of a record as Spark's to_json would write them."""
     parts = []
     for key in channel.keys:

@@ -12,11 +12,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fogline.gateway.operators.base import Operator, Record, StepOptions, is_number
+from fogline.gateway.operators.base import GatewayOperator, Record, StepOptions, is_number
 from fogline.gateway.operators.hashing import unit, xxh64
 
 
-class Sample(Operator):
+class SampleOperator(GatewayOperator):
     """`{"op": "sample", "fraction": 0.1}`, with `seed` for another choice."""
 
     def __init__(self, step: Mapping[str, Any]) -> None:

@@ -13,12 +13,19 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fogline.gateway.operators.base import MOST_KEYS, BadStep, Operator, Record, StepOptions, key_of
+from fogline.gateway.operators.base import (
+    MOST_KEYS,
+    BadStep,
+    GatewayOperator,
+    Record,
+    StepOptions,
+    key_of,
+)
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-class Throttle(Operator):
+class ThrottleOperator(GatewayOperator):
     """`{"op": "throttle", "seconds": 10, "by": ["room"]}`, or `rate`, records a second."""
 
     def __init__(self, step: Mapping[str, Any]) -> None:

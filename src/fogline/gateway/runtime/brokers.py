@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from fogline.broker import Tls
 from fogline.gateway.runtime.config import GatewayConfig
 from fogline.gateway.runtime.intake import GatewayIntake
-from fogline.gateway.runtime.scheduler import Scheduler
+from fogline.gateway.runtime.scheduler import StepScheduler
 from fogline.gateway.runtime.sources import OWN, OtherBroker, OwnBroker, Sources, broker_address
 from fogline.log import SiteLog
 
@@ -23,7 +23,7 @@ class Brokers:
         self,
         config: GatewayConfig,
         logs: SiteLog,
-        scheduler: Scheduler,
+        scheduler: StepScheduler,
         shared: GatewayIntake | None,
         ready: Callable[[], bool],
     ) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 from fogline.broker import Tls
 from fogline.broker.login import with_login
 from fogline.common.errors import DataError
-from fogline.control import ControlledNodes, ControlOptions, Member, Operation
+from fogline.control import ControlledNodes, ControlOptions, Member, OperationHandler
 from fogline.gateway.runtime.config import Control
 from fogline.gateway.runtime.gateway import Gateway
 
 
-def operations(gateway: Gateway) -> dict[str, Operation]:
+def operations(gateway: Gateway) -> dict[str, OperationHandler]:
     """What a gateway can be asked, besides `describe`, which every node answers."""
 
     def install(body: dict[str, Any]) -> dict[str, Any]:

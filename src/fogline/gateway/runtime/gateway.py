@@ -28,7 +28,7 @@ from fogline.gateway.jobs.routes import Routes
 from fogline.gateway.runtime.brokers import Brokers
 from fogline.gateway.runtime.config import GatewayConfig
 from fogline.gateway.runtime.null_broker import Nowhere
-from fogline.gateway.runtime.scheduler import Scheduler
+from fogline.gateway.runtime.scheduler import StepScheduler
 from fogline.gateway.runtime.shared import Shared, connections_of, ledger_of
 from fogline.gateway.runtime.sources import OWN, OwnBroker
 from fogline.log import Limits, LogError, SiteLog, enforce
@@ -62,7 +62,7 @@ class Gateway:
             min_free_bytes=int(config.min_free_megabytes * megabyte),
         )
         self._shared = shared
-        self._scheduler = shared.scheduler if shared else Scheduler()
+        self._scheduler = shared.scheduler if shared else StepScheduler()
         self._connections = shared.connections if shared else connections_of(config)
         self._ledger = shared.ledger if shared else ledger_of(config)
         self._brokers = Brokers(

@@ -18,7 +18,7 @@ from fogline.gateway.runtime.config import GatewayConfig
 from fogline.gateway.runtime.control import controlled
 from fogline.gateway.runtime.gateway import Gateway
 from fogline.gateway.runtime.intake import GatewayIntake
-from fogline.gateway.runtime.scheduler import Scheduler
+from fogline.gateway.runtime.scheduler import StepScheduler
 from fogline.gateway.runtime.shared import Shared, connections_of, ledger_of
 from fogline.gateway.runtime.sources import broker_address
 
@@ -30,7 +30,7 @@ class Host:
         if config.broker.url is None:
             raise UsageError("many gateways share one broker", "set broker url")
         self._shared = Shared(
-            Scheduler(max(config.threads, 1)),
+            StepScheduler(max(config.threads, 1)),
             GatewayIntake(broker_address(config), f"fogline-{config.gateway}-in", tls_of(config)),
             connections_of(config),
             ledger_of(config),

@@ -14,7 +14,7 @@ from fogline.broker import Batch, Broker, BrokerError, BrokerOptions, Message, T
 from fogline.broker.topics import matches, split_share
 from fogline.gateway.runtime.connections import connect_in_background
 from fogline.links.dedup import Recent
-from fogline.log import LogFull, LogWriter, Record
+from fogline.log import LogFull, LogRecord, LogWriter
 
 _REMEMBERED = 10_000
 _MOST_TOPICS = 50_000
@@ -50,7 +50,7 @@ class GatewayIntake:
         self._awaited: set[str] = set()
         """Wanted since the last time somebody waited for subscriptions."""
         self._batch: Batch | None = None
-        self._left: dict[Target, list[Record]] = {}
+        self._left: dict[Target, list[LogRecord]] = {}
         self._recent = Recent(_REMEMBERED)
         self._guard = threading.RLock()
         self._subscribing = threading.Lock()
@@ -147,8 +147,8 @@ class GatewayIntake:
         self._batch, self.problem = None, ""
         return True
 
-    def _sorted(self, batch: Batch) -> dict[Target, list[Record]]:
-        found: dict[Target, list[Record]] = {}
+    def _sorted(self, batch: Batch) -> dict[Target, list[LogRecord]]:
+        found: dict[Target, list[LogRecord]] = {}
         for message in batch:
             if self._is_fresh(message):
                 for target in self._targets_of(message.topic):

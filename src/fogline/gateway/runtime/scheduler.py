@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 
-Step = Callable[[], bool]
+RunStep = Callable[[], bool]
 """Does a little work and tells whether there was any."""
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.03
@@ -21,19 +21,19 @@ _log = logging.getLogger(__name__)
 
 
 class _Task:
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: RunStep) -> None:
         self.step = step
         self.pause = _SHORTEST_PAUSE
         self.running = threading.Lock()
         self.gone = False
 
 
-class Scheduler:
+class StepScheduler:
     """`start` once, `add` and `remove` from any thread, then `stop`."""
 
     def __init__(self, threads: int = 1) -> None:
         self._queue: list[tuple[float, int, _Task]] = []
-        self._tasks: dict[Step, _Task] = {}
+        self._tasks: dict[RunStep, _Task] = {}
         self._number = itertools.count()
         self._changed = threading.Condition()
         self._stopping = False
@@ -46,14 +46,14 @@ class Scheduler:
         for thread in self._threads:
             thread.start()
 
-    def add(self, step: Step) -> None:
+    def add(self, step: RunStep) -> None:
         """From now on it is called again and again, with longer pauses while it has no work."""
         task = _Task(step)
         with self._changed:
             self._tasks[step] = task
             self._push(task, 0.0)
 
-    def remove(self, step: Step) -> None:
+    def remove(self, step: RunStep) -> None:
         """It is not called any more, not even by now."""
         with self._changed:
             task = self._tasks.pop(step, None)

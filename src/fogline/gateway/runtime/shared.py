@@ -9,14 +9,14 @@ from fogline.gateway.runtime.brokers import tls_of
 from fogline.gateway.runtime.config import GatewayConfig
 from fogline.gateway.runtime.connections import Connections
 from fogline.gateway.runtime.intake import GatewayIntake
-from fogline.gateway.runtime.scheduler import Scheduler
+from fogline.gateway.runtime.scheduler import StepScheduler
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
     """What several gateways of one process have together."""
 
-    scheduler: Scheduler
+    scheduler: StepScheduler
     intake: GatewayIntake
     connections: Connections
     ledger: Ledger

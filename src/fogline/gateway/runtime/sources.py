@@ -11,10 +11,10 @@ from fogline.broker import Tls
 from fogline.broker.login import read_password, with_login
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.common.errors import SetupError
-from fogline.gateway.jobs.inputs import Input
+from fogline.gateway.jobs.inputs import InputLog
 from fogline.gateway.runtime.config import GatewayConfig
 from fogline.gateway.runtime.intake import GatewayIntake, Target
-from fogline.gateway.runtime.scheduler import Scheduler
+from fogline.gateway.runtime.scheduler import StepScheduler
 from fogline.log import SiteLog
 
 _START_SECONDS = 15.0
@@ -38,7 +38,7 @@ class Sources(Protocol):
     def has(self, patterns: Iterable[str]) -> bool:
         """Whether what comes on these topics is kept already."""
 
-    def input(self) -> Input: ...
+    def input(self) -> InputLog: ...
 
     def step(self) -> None:
         """Called now and then: puts right what is wrong."""
@@ -70,7 +70,7 @@ class OwnBroker:
             journal_free_bytes=int(config.min_free_megabytes * (1 << 20)),
         )
         self._broker = Mosquitto(config.folder / "broker", options)
-        self._input = Input(self._journal, journal=True)
+        self._input = InputLog(self._journal, journal=True)
         self._ready = ready
         self._due = 0.0
         self.state = "starting"
@@ -108,7 +108,7 @@ class OwnBroker:
     def has(self, patterns: Iterable[str]) -> bool:
         return True
 
-    def input(self) -> Input:
+    def input(self) -> InputLog:
         return self._input
 
     def step(self) -> None:
@@ -139,7 +139,7 @@ class OtherBroker:
         client: str,
         ready: Callable[[], bool],
         logs: SiteLog,
-        scheduler: Scheduler,
+        scheduler: StepScheduler,
         tls: Tls | None = None,
         shared: GatewayIntake | None = None,
     ) -> None:
@@ -150,7 +150,7 @@ class OtherBroker:
         self._shared = shared
         self._intake: GatewayIntake | None = shared
         self._target: Target | None = None
-        self._input = Input(logs.folder(self._name), journal=False)
+        self._input = InputLog(logs.folder(self._name), journal=False)
 
     @property
     def _name(self) -> str:
@@ -188,7 +188,7 @@ class OtherBroker:
     def has(self, patterns: Iterable[str]) -> bool:
         return self._intake is not None and self._intake.has(patterns)
 
-    def input(self) -> Input:
+    def input(self) -> InputLog:
         return self._input
 
     def step(self) -> None:

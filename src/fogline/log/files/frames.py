@@ -10,7 +10,7 @@ import struct
 import zlib
 from dataclasses import dataclass, field
 
-Record = tuple[str, bytes]
+LogRecord = tuple[str, bytes]
 """A message: its topic and its payload."""
 
 MARKER = b"\xf5FR\xfa"
@@ -51,7 +51,7 @@ class Frame:
     data: bytes = field(repr=False)
     at: int = field(repr=False)
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[LogRecord]:
         """The records in order. Raises `BadFrame` when the writer broke the format."""
         return decode_records(self.data, self.at + HEAD.size, self.at + self.size, self.count)
 
@@ -103,9 +103,9 @@ def find_head(data: bytes, base: int, limit: int) -> Frame | None:
     return None
 
 
-def decode_records(data: bytes, start: int, end: int, count: int) -> list[Record]:
+def decode_records(data: bytes, start: int, end: int, count: int) -> list[LogRecord]:
     """The `count` records that fill `data[start:end]` exactly."""
-    records: list[Record] = []
+    records: list[LogRecord] = []
     add, unpack = records.append, RECORD.unpack_from
     at, topic = start, ""
     try:

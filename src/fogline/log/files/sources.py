@@ -16,31 +16,31 @@ NAME = "sources"
 
 
 @dataclass(slots=True)
-class Sources:
+class SourceEpochs:
     """The last epoch per source among all frames before `position`."""
 
     position: int = 0
     epochs: dict[int, int] = field(default_factory=dict)
 
 
-def load(folder: Path) -> Sources:
+def load(folder: Path) -> SourceEpochs:
     """What the file says; position 0 when there is none, or it is damaged and set aside. One of an
     older version counts as none: it could have lost lines."""
     path = folder / NAME
     try:
         data = path.read_bytes()
-        return _decoded(checked(path, data)) if has_checksum(data) else Sources()
+        return _decoded(checked(path, data)) if has_checksum(data) else SourceEpochs()
     except FileNotFoundError:
-        return Sources()
+        return SourceEpochs()
     except (ValueError, StateDamaged):
         set_aside(path)
-        return Sources()
+        return SourceEpochs()
 
 
-def _decoded(text: str) -> Sources:
+def _decoded(text: str) -> SourceEpochs:
     head, *lines = text.splitlines()
     pairs = [line.split(" ") for line in lines]
-    return Sources(int(head), {int(source): int(epoch) for source, epoch in pairs})
+    return SourceEpochs(int(head), {int(source): int(epoch) for source, epoch in pairs})
 
 
 def store(folder: Path, position: int, epochs: dict[int, int]) -> None:
@@ -48,11 +48,11 @@ def store(folder: Path, position: int, epochs: dict[int, int]) -> None:
     write_state(folder / NAME, "\n".join(lines))
 
 
-def load_until(folder: Path, committed: int) -> Sources:
+def load_until(folder: Path, committed: int) -> SourceEpochs:
     """The sources of everything committed: what the file says, and the frames behind that."""
     sources = load(folder)
     if sources.position > committed:
-        sources = Sources()
+        sources = SourceEpochs()
     segments = list_segments(folder)
     try:
         for index in range(max(locate(segments, sources.position), 0), len(segments)):
@@ -61,10 +61,10 @@ def load_until(folder: Path, committed: int) -> Sources:
     except FileNotFoundError:
         # Retention was faster; by now the file knows about what it removed.
         return load_until(folder, committed)
-    return Sources(committed, sources.epochs)
+    return SourceEpochs(committed, sources.epochs)
 
 
-def _follow(segment: Segment, sources: Sources, stop: int) -> None:
+def _follow(segment: Segment, sources: SourceEpochs, stop: int) -> None:
     for frame in heads(segment, max(segment.frames, sources.position), stop):
         if frame.source:
             sources.epochs[frame.source] = frame.epoch

@@ -74,7 +74,7 @@ class Analysis:
         self._under_way: list[str] = []
         self._reach = Reach()
 
-    def insight(self, name: str, asked_by: ast.Node) -> Analysed:
+    def insight(self, name: str, asked_by: ast.SyntaxNode) -> Analysed:
         if name in self._refused:
             raise Refused
         if name in self._under_way:
@@ -91,7 +91,7 @@ class Analysis:
             self._too_deep(asked_by)
         return self.done[name]
 
-    def _begin(self, name: str, asked_by: ast.Node) -> None:
+    def _begin(self, name: str, asked_by: ast.SyntaxNode) -> None:
         if self._reach.under_way >= MAX_CHAIN:
             self._too_deep(asked_by)
         self._under_way.append(name)
@@ -105,11 +105,11 @@ class Analysis:
             self._under_way.pop()
             self._reach.end(name)
 
-    def _too_deep(self, node: ast.Node) -> NoReturn:
+    def _too_deep(self, node: ast.SyntaxNode) -> NoReturn:
         message = f"more than {MAX_CHAIN} insights build on one another"
         self.refuse("TOO_DEEP", message, node, "compute fewer of them from one another")
 
-    def in_place(self, insight: Analysed, node: ast.Node) -> Expr:
+    def in_place(self, insight: Analysed, node: ast.SyntaxNode) -> Expr:
         """The value of another insight where its name stands."""
         if not self._reach.expand(insight):
             message = f"this insight has more than {MAX_TERMS} terms with those it names"
@@ -121,7 +121,7 @@ class Analysis:
         """An inner aggregate, analysed as a hidden insight."""
         return self._analyse(insight, hidden=True)
 
-    def refuse(self, code: str, message: str, node: ast.Node, hint: str = "") -> NoReturn:
+    def refuse(self, code: str, message: str, node: ast.SyntaxNode, hint: str = "") -> NoReturn:
         self.problems.add(code, message, node, hint)
         raise Refused
 

@@ -73,7 +73,7 @@ class CallChecks:
             self._check_retention(self.trigger.millis, self.insight.every or call)
         return offset
 
-    def _check_retention(self, millis: int, node: ast.Node) -> None:
+    def _check_retention(self, millis: int, node: ast.SyntaxNode) -> None:
         if millis > self.analysis.retention_ms:
             hours = self.analysis.retention_ms / 3_600_000
             message = f"this reaches back further than records are kept ({hours:g} h)"

@@ -19,14 +19,14 @@ class Context(Protocol):
     retention_ms: int
     done: dict[str, Analysed]
 
-    def insight(self, name: str, asked_by: ast.Node) -> Analysed:
+    def insight(self, name: str, asked_by: ast.SyntaxNode) -> Analysed:
         """The insight of that name, analysed now if it was not yet; refuses cycles."""
 
-    def in_place(self, insight: Analysed, node: ast.Node) -> Expr:
+    def in_place(self, insight: Analysed, node: ast.SyntaxNode) -> Expr:
         """The value of another insight where its name stands; refuses what grows too large."""
 
     def nested(self, insight: ast.Insight) -> Analysed:
         """An inner aggregate, analysed as a hidden insight."""
 
-    def refuse(self, code: str, message: str, node: ast.Node, hint: str = "") -> NoReturn:
+    def refuse(self, code: str, message: str, node: ast.SyntaxNode, hint: str = "") -> NoReturn:
         """Records a problem and gives up on the statement."""

@@ -98,7 +98,7 @@ class InsightGrouping:
                 self._refuse_keys(insight)
         return result
 
-    def _call_keys(self) -> tuple[ast.Key, ...]:
+    def _call_keys(self) -> tuple[ast.KeyExpression, ...]:
         given = {c.keys for c in self._calls if c.keys}
         if len(given) > 1:
             self.analysis.refuse(

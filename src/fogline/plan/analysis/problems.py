@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 from fogline.common.errors import Problem, QueryError, cut_before
-from fogline.language.ast import Node
+from fogline.language.ast import SyntaxNode
 from fogline.language.limits import MAX_PROBLEMS
 
 
@@ -18,7 +18,7 @@ class QueryProblems:
         self._lines = text.split("\n")
         self._found: list[Problem] = []
 
-    def add(self, code: str, message: str, node: Node, hint: str = "") -> None:
+    def add(self, code: str, message: str, node: SyntaxNode, hint: str = "") -> None:
         line, column = node.at.line, node.at.column
         source = self._lines[line - 1] if 0 < line <= len(self._lines) else ""
         start = cut_before(column)

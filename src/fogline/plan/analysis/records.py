@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fogline.language import ast
-from fogline.language.functions import Kind, Result, lookup
+from fogline.language.functions import Kind, ResultType, lookup
 from fogline.model.streams import NUMBER, STRING, StreamSource
 from fogline.plan.analysis.analysed import Analysed
 from fogline.plan.analysis.context import Context
@@ -78,7 +78,7 @@ class Records:
             self.analysis.refuse("UNKNOWN_INSIGHT", message, reference, hint)
         return self.analysis.insight(reference.name, reference)
 
-    def _stream_or_insight(self, name: str, node: ast.Node) -> str:
+    def _stream_or_insight(self, name: str, node: ast.SyntaxNode) -> str:
         if name in self.catalog.streams:
             return name
         if name in self.catalog.insights:
@@ -154,7 +154,7 @@ class Records:
             if argument.type != NUMBER:
                 self.analysis.problems.add("TYPE", f"{call.function} needs numbers", node)
         parameters = self.parameters(call)
-        kind = STRING if signature.result is Result.STRING else NUMBER
+        kind = STRING if signature.result is ResultType.STRING else NUMBER
         return Apply(signature.name, parameters, arguments, kind)
 
     def _no_clauses(self, call: ast.Call) -> None:
@@ -202,7 +202,7 @@ class Records:
         fields = [self._field(name, origin, node, expected) for origin in origins]
         return fields[0] if fields else Field(name, _default_type(expected))
 
-    def _field(self, name: str, origin: str, node: ast.Node, expected: str | None) -> Field:
+    def _field(self, name: str, origin: str, node: ast.SyntaxNode, expected: str | None) -> Field:
         if origin in self.catalog.streams:
             return self._stream_field(self.catalog.streams[origin], name, node, expected)
         insight = (
@@ -219,7 +219,7 @@ class Records:
         hint = did_you_mean(name, known)
         return self.analysis.refuse("UNKNOWN_METRIC", f"{origin} has no {name}", node, hint)
 
-    def _result(self, insight: Analysed, node: ast.Node) -> Field:
+    def _result(self, insight: Analysed, node: ast.SyntaxNode) -> Field:
         """The value of another insight's results."""
         if insight.value.type == LIST:
             message = f"{insight.name} gives lists, and a number is needed"
@@ -227,7 +227,7 @@ class Records:
         return Field("value")
 
     def _stream_field(
-        self, stream: StreamSource, name: str, node: ast.Node, expected: str | None
+        self, stream: StreamSource, name: str, node: ast.SyntaxNode, expected: str | None
     ) -> Field:
         if name == stream.name and stream.declared_type(name) is None:
             return self._stream_value(stream, node)
@@ -248,7 +248,7 @@ class Records:
             return Field(name, NUMBER, metric=True)
         return Field(name, kind)
 
-    def _stream_value(self, stream: StreamSource, node: ast.Node) -> Field:
+    def _stream_value(self, stream: StreamSource, node: ast.SyntaxNode) -> Field:
         if stream.value_field is None:
             self.analysis.refuse(
                 "UNKNOWN_METRIC",
@@ -336,7 +336,7 @@ class Records:
             message = f"{compare.operator} needs numbers"
             self.analysis.problems.add("TYPE", message, node, "strings know == and !=")
 
-    def key(self, node: ast.Key, origins: tuple[str, ...]) -> tuple[str, Expr]:
+    def key(self, node: ast.KeyExpression, origins: tuple[str, ...]) -> tuple[str, Expr]:
         if isinstance(node, ast.Call):
             expr = self.expression(node, origins)
             return node.function.lower(), expr

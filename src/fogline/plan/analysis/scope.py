@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fogline.language import ast
-from fogline.language.functions import Kind, Result, lookup
+from fogline.language.functions import Kind, ResultType, lookup
 from fogline.model.streams import NUMBER, STRING
 from fogline.plan.analysis.call_checks import CallChecks
 from fogline.plan.analysis.context import Context
@@ -165,7 +165,7 @@ class Scope(InsightGrouping):
             self.analysis.refuse("CONSTANT", f"{call.function} reads no metric", call)
         arguments = tuple(self._argument(a, origins, signature.any_type) for a in call.arguments)
         condition = self._call_condition(call, origins)
-        kind = LIST if signature.result is Result.LIST else NUMBER
+        kind = LIST if signature.result is ResultType.LIST else NUMBER
         return self._make(
             signature.name, arguments, parameters, window, offset, condition, origins, kind
         )
@@ -302,9 +302,9 @@ def _is_windowed(call: ast.Call) -> bool:
     return signature is not None and signature.kind is Kind.WINDOWED
 
 
-def _key_name(key: ast.Key) -> str:
+def _key_name(key: ast.KeyExpression) -> str:
     return key.name if isinstance(key, ast.Metric) else key.function.lower()
 
 
-def _key_names(keys: tuple[ast.Key, ...]) -> list[str]:
+def _key_names(keys: tuple[ast.KeyExpression, ...]) -> list[str]:
     return [_key_name(key) for key in keys]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fogline.model.question import ENTITY, METRIC, NODE, Patterns, Question, exact, prefix
+from fogline.model.question import ENTITY, METRIC, NODE, PatternTexts, Question, exact, prefix
 from fogline.plan.expressions import (
     AnyOf,
     Compare,
@@ -29,11 +29,11 @@ def question_of(scans: Iterable[Scan]) -> Question:
     return Question(metrics, entities, nodes, share)
 
 
-def _any_of(scans: list[Scan], name: str) -> Patterns:
+def _any_of(scans: list[Scan], name: str) -> PatternTexts:
     return _united([_patterns(scan.condition, name) for scan in scans])
 
 
-def _patterns(condition: Expr | None, name: str) -> Patterns:
+def _patterns(condition: Expr | None, name: str) -> PatternTexts:
     """What a field can be where a condition is true, as far as that can be asked for."""
     match condition:
         case Compare("==", Field(field), Constant(str(value))) if field == name:
@@ -49,7 +49,7 @@ def _patterns(condition: Expr | None, name: str) -> Patterns:
     return None
 
 
-def _united(found: list[Patterns]) -> Patterns:
+def _united(found: list[PatternTexts]) -> PatternTexts:
     """All of them; one that can be anything leaves nothing to ask for."""
     if None in found:
         return None

@@ -23,7 +23,7 @@ from fogline.model.sites import JobStatus, out_log
 from fogline.plan.analysis.catalog import duration_ms
 from fogline.spark.jobs.checkpoints import note_logs
 from fogline.spark.jobs.site_query import SiteQuery
-from fogline.spark.jobs.user_code import Function, call
+from fogline.spark.jobs.user_code import UserFunction, call
 from fogline.spark.session.site_session import pool_name
 
 _QUERY = "code"
@@ -38,7 +38,7 @@ class CodeSpec:
     """What a job runs and where it works."""
 
     name: str
-    function: Callable[[], Function]
+    function: Callable[[], UserFunction]
     """Loads the function; called at every start."""
     parameters: Mapping[str, Any]
     input: Mapping[str, str]

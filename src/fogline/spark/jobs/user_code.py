@@ -23,10 +23,10 @@ from pyspark.sql import DataFrame
 from fogline.common.errors import FoglineError, UsageError
 from fogline.spark.jobs.archives import opened
 
-Function = Callable[..., DataFrame]
+UserFunction = Callable[..., DataFrame]
 
 
-def load_function(package: Path, file: str, sha256: str, entry: str) -> Function:
+def load_function(package: Path, file: str, sha256: str, entry: str) -> UserFunction:
     """`entry` is module:function; raises UsageError saying why it cannot be used."""
     module_name, _, name = entry.partition(":")
     try:
@@ -41,11 +41,11 @@ def load_function(package: Path, file: str, sha256: str, entry: str) -> Function
         raise UsageError(f"{file} raises at import: {error!r}") from error
     if not callable(function):
         raise UsageError(f"{file} has no function {name!r}")
-    found: Function = function
+    found: UserFunction = function
     return found
 
 
-def call(function: Function, records: DataFrame, parameters: Mapping[str, Any]) -> DataFrame:
+def call(function: UserFunction, records: DataFrame, parameters: Mapping[str, Any]) -> DataFrame:
     """`f(records)`, `f(records, parameters)` or `f(records, name=…)`, as it is declared."""
     signature = inspect.signature(function).parameters.values()
     named = any(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in signature)
@@ -61,7 +61,7 @@ def call(function: Function, records: DataFrame, parameters: Mapping[str, Any]) 
     return result
 
 
-def _accepted(function: Function, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _accepted(function: UserFunction, parameters: Mapping[str, Any]) -> dict[str, Any]:
     signature = inspect.signature(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in signature.values()):
         return dict(parameters)
@@ -82,7 +82,7 @@ def _from_file(path: Path, name: str) -> ModuleType:
     return module
 
 
-def _from_archive(path: Path, module: str, name: str) -> Function | None:
+def _from_archive(path: Path, module: str, name: str) -> UserFunction | None:
     """The function, called with the modules of its own package around it."""
     archive = opened(path)
     function = getattr(archive.module(module), name, None)

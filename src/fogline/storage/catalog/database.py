@@ -11,7 +11,7 @@ from typing import Any
 from fogline.common.sealed_files import closed, open_seal, remedy, seal
 from fogline.storage.errors import StoreDamaged, StoreError, StoreFull
 
-Row = tuple[Any, ...]
+DatabaseRow = tuple[Any, ...]
 
 
 class Database:
@@ -41,7 +41,7 @@ class Database:
         if found != "ok":
             raise _damaged(path, str(found))
 
-    def ask(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
+    def ask(self, query: str, values: Sequence[Any] = ()) -> list[DatabaseRow]:
         with self._guard:
             try:
                 return self._connection.execute(query, values).fetchall()

@@ -26,7 +26,7 @@ _MAX_COLUMNS = 100
 _MAX_ROWS = 100_000
 _PIECE = 1_000
 _PAUSE_SECONDS = 0.002
-Field = float | int | str | bool | None
+SpaceField = float | int | str | bool | None
 
 
 def is_name(text: str) -> bool:
@@ -62,7 +62,7 @@ class SpaceRow:
 
     key: str
     time: int
-    fields: Mapping[str, Field] = field(default_factory=dict)
+    fields: Mapping[str, SpaceField] = field(default_factory=dict)
     arrived: int = field(default=0, compare=False)
 
 
@@ -295,7 +295,7 @@ def _prepared(space: Space, row: SpaceRow) -> tuple[object, ...]:
     return (row.key, row.time, *values)
 
 
-def _field(value: Field, name: str, kind: str) -> Field:
+def _field(value: SpaceField, name: str, kind: str) -> SpaceField:
     if value is None:
         return None
     wanted = TYPES[kind]
@@ -307,7 +307,7 @@ def _field(value: Field, name: str, kind: str) -> Field:
     return _number(value, name) if kind == "number" else value
 
 
-def _number(value: Field, name: str) -> float:
+def _number(value: SpaceField, name: str) -> float:
     """SQLite would keep NaN as nothing, so it is turned away."""
     assert isinstance(value, int | float)
     try:
@@ -321,7 +321,7 @@ def _number(value: Field, name: str) -> float:
 
 def _row(space: Space, row: tuple[object, ...]) -> SpaceRow:
     key, at, arrived, *rest = row
-    found: dict[str, Field] = {}
+    found: dict[str, SpaceField] = {}
     for (name, kind), value in zip(space.columns.items(), rest, strict=True):
         found[name] = TYPES[kind](value) if value is not None else None
     assert isinstance(key, str)

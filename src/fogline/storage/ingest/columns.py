@@ -20,7 +20,7 @@ import pyarrow.json
 from fogline.formats.errors import MOST_DEPTH, MOST_RECORDS
 from fogline.formats.reading import JSON, NDJSON
 from fogline.storage.errors import BadValue
-from fogline.storage.ingest.decode import Message, Source, decode
+from fogline.storage.ingest.decode import ArrivedMessage, FeedSource, decode
 from fogline.storage.ingest.mapping import Decoded, Readings
 from fogline.storage.ingest.time_column import parse_column
 from fogline.storage.values import BATCH, batch, labels_text
@@ -36,7 +36,7 @@ _NUMERIC = r"^ *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)? *$"
 """Texts that are numbers."""
 
 
-def decode_batch(source: Source, messages: Sequence[Message]) -> Decoded:
+def decode_batch(source: FeedSource, messages: Sequence[ArrivedMessage]) -> Decoded:
     """The values of messages; the same as `decode` gives, up to the order of different metrics."""
     if isinstance(source, Readings) and source.format in _BY_COLUMNS and len(messages) >= _FEW:
         single = _lines(messages) if source.format == NDJSON else messages
@@ -46,7 +46,7 @@ def decode_batch(source: Source, messages: Sequence[Message]) -> Decoded:
     return decode(source, messages)
 
 
-def _lines(messages: Sequence[Message]) -> Sequence[Message]:
+def _lines(messages: Sequence[ArrivedMessage]) -> Sequence[ArrivedMessage]:
     """Each line of ndjson as a message of its own, unless one message has too many."""
     if any(payload.count(b"\n") >= MOST_RECORDS for _, payload, _ in messages):
         return messages
@@ -58,7 +58,7 @@ def _lines(messages: Sequence[Message]) -> Sequence[Message]:
     ]
 
 
-def _by_columns(source: Readings, messages: Sequence[Message]) -> pa.Table | None:
+def _by_columns(source: Readings, messages: Sequence[ArrivedMessage]) -> pa.Table | None:
     read = _read(source, [payload for _, payload, _ in messages])
     if read is None:
         return None
@@ -169,14 +169,14 @@ def _with_names(
 
 
 def _times(
-    source: Readings, read: pa.Table, messages: Sequence[Message]
+    source: Readings, read: pa.Table, messages: Sequence[ArrivedMessage]
 ) -> npt.NDArray[np.int64] | None:
     if source.time is None:
         return np.fromiter((arrival for _, _, arrival in messages), np.int64, len(messages))
     return parse_column(read[source.time].combine_chunks())
 
 
-def _entity(source: Readings, read: pa.Table, messages: Sequence[Message]) -> Any:
+def _entity(source: Readings, read: pa.Table, messages: Sequence[ArrivedMessage]) -> Any:
     if source.entity is None:
         return pa.array([topic for topic, _, _ in messages], pa.string()).dictionary_encode()
     return read[source.entity].combine_chunks().dictionary_encode()

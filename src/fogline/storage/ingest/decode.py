@@ -27,12 +27,12 @@ from fogline.storage.ingest.mapping import (
     as_stored,
 )
 
-Message = tuple[str, bytes, int]
+ArrivedMessage = tuple[str, bytes, int]
 """Topic, payload, arrival in microseconds."""
-Source = Readings | Insights | CodeResults
+FeedSource = Readings | Insights | CodeResults
 
 
-def decode(source: Source, messages: Iterable[Message]) -> Decoded:
+def decode(source: FeedSource, messages: Iterable[ArrivedMessage]) -> Decoded:
     """The values of messages, in their order. Of a bad message there are none."""
     rows = Rows()
     form = source.form if isinstance(source, Readings) else Format()
@@ -53,7 +53,7 @@ _NOT = {form: f"not {form}" for form in (SENML, CSV, XML, CBOR)}
 """One reason a format, however many ways there are to break it."""
 
 
-def _readings(source: Readings, form: Format, message: Message, rows: Rows) -> None:
+def _readings(source: Readings, form: Format, message: ArrivedMessage, rows: Rows) -> None:
     topic, payload, arrival = message
     items = read(form, payload, arrival)
     if any(_is_written(lookup(values, name)) for _, values, _ in items for name in source.names):
@@ -109,7 +109,7 @@ def _scalars(source: Readings, values: dict[str, Any]) -> list[str]:
     ]
 
 
-def _results(source: Insights | CodeResults, message: Message, rows: Rows) -> None:
+def _results(source: Insights | CodeResults, message: ArrivedMessage, rows: Rows) -> None:
     _, payload, arrival = message
     for record in records(payload, keep_texts=False):
         if isinstance(source, Insights):

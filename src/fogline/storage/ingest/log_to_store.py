@@ -15,7 +15,7 @@ from fogline.log import LogReader, set_position
 from fogline.log.files.frames import BadFrame, Frame
 from fogline.log.reader import READ_BYTES
 from fogline.storage.ingest.columns import decode_batch
-from fogline.storage.ingest.decode import Message, Source
+from fogline.storage.ingest.decode import ArrivedMessage, FeedSource
 from fogline.storage.store import SiteStore
 
 READER = "store"
@@ -34,7 +34,7 @@ class Feeder:
         self,
         store: SiteStore,
         log: Path,
-        source: Source,
+        source: FeedSource,
         name: str = "",
         leave_out: Callable[[str], bool] | None = None,
     ) -> None:
@@ -75,7 +75,7 @@ class Feeder:
         self._keep()
         self.reader.close()
 
-    def _messages(self, frame: Frame) -> list[Message]:
+    def _messages(self, frame: Frame) -> list[ArrivedMessage]:
         try:
             records = frame.records()
             if self._leave_out is not None:

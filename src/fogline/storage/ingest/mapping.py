@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fogline.common.errors import UsageError
 from fogline.formats.reading import CSV, FORMATS, JSON, Format
-from fogline.formats.values import OTHER, Number, as_double
+from fogline.formats.values import OTHER, NumberText, as_double
 from fogline.storage.errors import BadValue
 from fogline.storage.values import BATCH, LABEL_BYTES, NAME_BYTES, TEXT_BYTES, batch, labels_text
 
@@ -169,7 +169,7 @@ def as_stored(value: object) -> object:
     number = as_double(value)
     if number is not None:
         return number
-    return value if isinstance(value, str) and not isinstance(value, Number) else OTHER
+    return value if isinstance(value, str) and not isinstance(value, NumberText) else OTHER
 
 
 def as_labels(found: Mapping[str, object]) -> str | None:

@@ -12,7 +12,7 @@ from fogline.storage.errors import BadQuery
 from fogline.storage.names import Patterns, parse_all
 from fogline.storage.values import END_TIME, FIRST_TIME
 
-Names = str | Iterable[str] | None
+NameFilter = str | Iterable[str] | None
 _CONTENT = "hash(CAST(metric AS VARCHAR), CAST(entity AS VARCHAR), time, value, text)"
 """A number of 64 bits made from a value, which tells in which shares it is."""
 
@@ -37,8 +37,8 @@ class Selection:
     @classmethod
     def of(
         cls,
-        metrics: Names,
-        entities: Names,
+        metrics: NameFilter,
+        entities: NameFilter,
         start: int | None,
         end: int | None,
         share: float = 1.0,

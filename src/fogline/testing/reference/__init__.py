@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
 from fogline.language.ast import QueryFile
-from fogline.testing.reference.engine import Engine
-from fogline.testing.reference.names import Names, Row
+from fogline.testing.reference.engine import ReferenceEngine
+from fogline.testing.reference.names import Row, ScopeNames
 from fogline.testing.reference.values import as_json
 
-__all__ = ["Record", "evaluate", "order"]
+__all__ = ["ReferenceRecord", "evaluate", "order"]
 
 
-class Record(TypedDict):
+class ReferenceRecord(TypedDict):
     """A record of the stream it names, or of every stream."""
 
     time: int
@@ -28,10 +28,10 @@ class Record(TypedDict):
     stream: NotRequired[str | None]
 
 
-def evaluate(query: QueryFile, records: Sequence[Record]) -> list[dict[str, Any]]:
+def evaluate(query: QueryFile, records: Sequence[ReferenceRecord]) -> list[dict[str, Any]]:
     """Every result of every insight; times are milliseconds since the epoch."""
     rows = [Row(record["time"], record["fields"], record.get("stream")) for record in records]
-    engine = Engine(Names(query, rows))
+    engine = ReferenceEngine(ScopeNames(query, rows))
     found = [
         {
             "insight": insight.name,

@@ -10,7 +10,7 @@ from fogline.language.ast import Call, Expression, Insight, Metric, TimeWindow
 from fogline.language.functions import lookup
 from fogline.testing.reference import values
 from fogline.testing.reference.moments import (
-    Event,
+    InsightEvent,
     Moment,
     due,
     event_order,
@@ -19,7 +19,7 @@ from fogline.testing.reference.moments import (
     start_of,
     value_of,
 )
-from fogline.testing.reference.names import Names, Row
+from fogline.testing.reference.names import Row, ScopeNames
 from fogline.testing.reference.shape import Shapes, is_nested
 
 HAIR = 1
@@ -27,7 +27,7 @@ HAIR = 1
 
 
 @dataclass(frozen=True)
-class Result:
+class ReferenceResult:
     keys: dict[str, Any]
     start: int
     end: int
@@ -40,13 +40,13 @@ class Result:
         return self.end if self.on_arrival else self.end - HAIR
 
 
-class Engine:
-    def __init__(self, names: Names) -> None:
+class ReferenceEngine:
+    def __init__(self, names: ScopeNames) -> None:
         self.names = names
         self.shapes = Shapes(names)
-        self._results: dict[Insight, list[Result]] = {}
+        self._results: dict[Insight, list[ReferenceResult]] = {}
 
-    def results(self, insight: Insight) -> list[Result]:
+    def results(self, insight: Insight) -> list[ReferenceResult]:
         """Everything an insight emits."""
         if insight not in self._results:
             per_record = self.shapes.is_per_record(insight)
@@ -56,11 +56,11 @@ class Engine:
 
     # ── one record at a time ───────────────────────────────────────────────────────────────────
 
-    def _per_record(self, insight: Insight) -> Iterator[Result]:
+    def _per_record(self, insight: Insight) -> Iterator[ReferenceResult]:
         for row in self.names.rows:
             keys = self.names.keys(self.shapes.keys(insight), row)
             value = self._value_over(insight, row)
-            yield Result(keys, row.time, row.time, value, 1, True)
+            yield ReferenceResult(keys, row.time, row.time, value, 1, True)
 
     def _value_over(self, insight: Insight, row: Row) -> Any:
         """The value of an insight for one record; null where its condition is not true."""
@@ -80,7 +80,7 @@ class Engine:
 
     # ── aggregates ─────────────────────────────────────────────────────────────────────────────
 
-    def _aggregated(self, insight: Insight) -> Iterator[Result]:
+    def _aggregated(self, insight: Insight) -> Iterator[ReferenceResult]:
         calls = self.shapes.aggregates(insight)
         for keys, events in self._groups(insight, calls):
             for moment in self._moments(insight, calls, events):
@@ -88,14 +88,14 @@ class Engine:
 
     def _evaluate(
         self, insight: Insight, calls: Sequence[Call], keys: dict[str, Any], moment: Moment
-    ) -> Result:
+    ) -> ReferenceResult:
         windows = {call: samples_in(call, i, moment) for i, call in enumerate(calls)}
         known = {call: value_of(call, samples, moment) for call, samples in windows.items()}
         value = self._value_of(insight, insight, known, keys)
         every = self.shapes.period(insight)
         starts = [start_of(call, samples, moment, every) for call, samples in windows.items()]
         count = max(len(samples) for samples in windows.values())
-        return Result(keys, min(starts), moment.end, value, count, moment.on_arrival)
+        return ReferenceResult(keys, min(starts), moment.end, value, count, moment.on_arrival)
 
     def _value_of(
         self, insight: Insight, context: Insight, known: Mapping[Call, Any], keys: dict[str, Any]
@@ -124,12 +124,12 @@ class Engine:
 
     def _groups(
         self, insight: Insight, calls: Sequence[Call]
-    ) -> list[tuple[dict[str, Any], list[Event]]]:
+    ) -> list[tuple[dict[str, Any], list[InsightEvent]]]:
         """The events of each key, in order of time, then of the inputs' values.
 
         What is only counted as distinct has no order of its own.
         """
-        groups: dict[str, tuple[dict[str, Any], list[Event]]] = {}
+        groups: dict[str, tuple[dict[str, Any], list[InsightEvent]]] = {}
         sources = [self._source(call, insight) for call in calls]
         for source in dict.fromkeys(sources):
             for row in self._rows(source):
@@ -140,7 +140,7 @@ class Engine:
                 if any(value is not None for values_ in inputs for value in values_):
                     keys = self.names.keys(self.shapes.keys(insight), row)
                     group = groups.setdefault(values.as_json(keys), (keys, []))
-                    group[1].append(Event(row.time, inputs, row.label))
+                    group[1].append(InsightEvent(row.time, inputs, row.label))
         ordering = [call.function != "DISTINCT" for call in calls]
         return [
             (keys, sorted(events, key=lambda event: event_order(event, ordering)))
@@ -171,7 +171,7 @@ class Engine:
                 label=result.keys if is_nested(inner[0].expression) else None,
             )
 
-    def _value_at(self, insight: Insight, wanted: Result) -> Any:
+    def _value_at(self, insight: Insight, wanted: ReferenceResult) -> Any:
         """What an insight gives for the keys and the moment of another one's result."""
         found = (r for r in self.results(insight) if (r.end, r.keys) == (wanted.end, wanted.keys))
         return next((result.value for result in found), None)
@@ -198,7 +198,7 @@ class Engine:
     # ── moments ────────────────────────────────────────────────────────────────────────────────
 
     def _moments(
-        self, insight: Insight, calls: Sequence[Call], events: Sequence[Event]
+        self, insight: Insight, calls: Sequence[Call], events: Sequence[InsightEvent]
     ) -> Iterator[Moment]:
         every, session = self.shapes.every(insight), self.shapes.session(insight)
         if session is not None:

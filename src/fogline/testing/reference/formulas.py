@@ -19,7 +19,7 @@ HOLT_TREND = 0.3
 
 
 @dataclass(frozen=True)
-class Sample:
+class AggregateSample:
     """What one record gives to one aggregate. `label`: the keys of an inner aggregate's result."""
 
     time: int
@@ -31,7 +31,7 @@ class Sample:
         return self.values[0]
 
 
-Samples = Sequence[Sample]
+Samples = Sequence[AggregateSample]
 Numbers = Sequence[float]
 
 
@@ -172,7 +172,7 @@ def forecast(samples: Samples, start: int, length: int, steps: float, bucket: fl
     return level + steps * trend
 
 
-def _place(sample: Sample, end: int, bucket: float) -> int:
+def _place(sample: AggregateSample, end: int, bucket: float) -> int:
     """The number of a sample's bucket: -1 for the one that ends with the window, -2 before it."""
     return -math.ceil((end - sample.time) / bucket)
 
@@ -195,7 +195,7 @@ def iso(millis: int) -> str:
 def outliers(samples: Samples, neighbours: float, radius: float) -> list[dict[str, Any]] | None:
     """Records with fewer than `neighbours` others within `radius`, and the company they keep."""
 
-    def near(a: Sample, b: Sample) -> bool:
+    def near(a: AggregateSample, b: AggregateSample) -> bool:
         return a is not b and abs(a.x - b.x) <= radius
 
     found = [s for s in samples if sum(near(s, other) for other in samples) < neighbours]

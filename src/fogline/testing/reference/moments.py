@@ -8,11 +8,11 @@ from typing import Any
 
 from fogline.language.ast import Call, EventWindow, SessionWindow, TimeWindow
 from fogline.testing.reference import formulas
-from fogline.testing.reference.formulas import Sample
+from fogline.testing.reference.formulas import AggregateSample
 
 
 @dataclass(frozen=True)
-class Event:
+class InsightEvent:
     """A record of an insight: the sample it gives to each aggregate, if any."""
 
     time: int
@@ -25,12 +25,12 @@ class Moment:
     """One evaluation: when, and which events are known then. `first`: start of the session."""
 
     end: int
-    seen: Sequence[Event]
+    seen: Sequence[InsightEvent]
     first: int = 0
     on_arrival: bool = False
 
 
-def due(calls: Sequence[Call], events: Sequence[Event], period: int) -> list[int]:
+def due(calls: Sequence[Call], events: Sequence[InsightEvent], period: int) -> list[int]:
     """The multiples of the period at which some time window holds a sample.
 
     Windows that never end (running, by count) ask for an evaluation only where they are alone,
@@ -47,7 +47,7 @@ def due(calls: Sequence[Call], events: Sequence[Event], period: int) -> list[int
     return sorted(due)
 
 
-def sessions(events: Sequence[Event], gap: int) -> list[tuple[int, int]]:
+def sessions(events: Sequence[InsightEvent], gap: int) -> list[tuple[int, int]]:
     """First and last time of each run of events closer to each other than the gap."""
     found: list[tuple[int, int]] = []
     for event in events:
@@ -65,12 +65,14 @@ def _offset(call: Call) -> int:
     return call.offset.millis if call.offset else 0
 
 
-def _samples(i: int, events: Sequence[Event]) -> list[Sample]:
+def _samples(i: int, events: Sequence[InsightEvent]) -> list[AggregateSample]:
     """What the events give to aggregate number i."""
-    return [Sample(e.time, e.inputs[i], e.label) for e in events if None not in e.inputs[i]]
+    return [
+        AggregateSample(e.time, e.inputs[i], e.label) for e in events if None not in e.inputs[i]
+    ]
 
 
-def samples_in(call: Call, i: int, moment: Moment) -> list[Sample]:
+def samples_in(call: Call, i: int, moment: Moment) -> list[AggregateSample]:
     """The samples in an aggregate's window, in order."""
     samples = _samples(i, moment.seen)
     if not moment.on_arrival:
@@ -88,14 +90,14 @@ def samples_in(call: Call, i: int, moment: Moment) -> list[Sample]:
     return samples
 
 
-def value_of(call: Call, samples: Sequence[Sample], moment: Moment) -> Any:
+def value_of(call: Call, samples: Sequence[AggregateSample], moment: Moment) -> Any:
     length = call.window.millis if isinstance(call.window, TimeWindow) else 0
     start = moment.end - _offset(call) - length
     return formulas.aggregate(call.function, samples, call.parameters, start, length)
 
 
 def start_of(
-    call: Call, samples: Sequence[Sample], moment: Moment, every: TimeWindow | None
+    call: Call, samples: Sequence[AggregateSample], moment: Moment, every: TimeWindow | None
 ) -> int:
     if isinstance(call.window, TimeWindow):
         return moment.end - _offset(call) - call.window.millis
@@ -106,7 +108,9 @@ def start_of(
     return moment.end - every.millis if every else moment.end
 
 
-def event_order(event: Event, ordering: Sequence[bool]) -> tuple[int, list[tuple[int, float, str]]]:
+def event_order(
+    event: InsightEvent, ordering: Sequence[bool]
+) -> tuple[int, list[tuple[int, float, str]]]:
     """By time, then by the inputs of the aggregates that `ordering` marks."""
     own = [inputs for inputs, orders in zip(event.inputs, ordering, strict=True) if orders]
     return event.time, [_rank(value) for values_ in own for value in values_]

@@ -15,7 +15,7 @@ from fogline.language.ast import (
     Condition,
     Expression,
     Insight,
-    Key,
+    KeyExpression,
     Membership,
     Metric,
     Negate,
@@ -74,7 +74,7 @@ def schema_types(streams: Iterable[Stream]) -> dict[str, str]:
     return {part.split()[0]: part.split()[-1].lower() for part in parts if part.split()}
 
 
-class Names:
+class ScopeNames:
     """The names of one query file, and of the records it reads."""
 
     def __init__(self, query: QueryFile, rows: Sequence[Row]) -> None:
@@ -152,10 +152,10 @@ class Names:
 
     # ── keys ───────────────────────────────────────────────────────────────────────────────────
 
-    def keys(self, keys: Sequence[Key], row: Row) -> dict[str, Any]:
+    def keys(self, keys: Sequence[KeyExpression], row: Row) -> dict[str, Any]:
         return {key_name(key): self._key(key, row) for key in keys}
 
-    def _key(self, key: Key, row: Row) -> Any:
+    def _key(self, key: KeyExpression, row: Row) -> Any:
         name = key_name(key)
         if isinstance(key, Call) and row.arguments is None:
             return self.over(key, row)
@@ -237,7 +237,7 @@ def _compare(operator: str, left: Any, right: Any, as_text: bool) -> bool | None
     return values.compare(operator, read(left), read(right))
 
 
-def key_name(key: Key) -> str:
+def key_name(key: KeyExpression) -> str:
     return key.name if isinstance(key, Metric) else key.function.lower()
 
 

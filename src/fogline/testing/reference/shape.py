@@ -18,7 +18,7 @@ from fogline.language.ast import (
     Expression,
     Insight,
     Interval,
-    Key,
+    KeyExpression,
     Membership,
     Metric,
     Negate,
@@ -27,24 +27,24 @@ from fogline.language.ast import (
     Reference,
     SessionWindow,
     TimeWindow,
-    Window,
+    WindowClause,
 )
 from fogline.language.functions import Kind, lookup
-from fogline.testing.reference.names import Names, is_aggregate, key_name
+from fogline.testing.reference.names import ScopeNames, is_aggregate, key_name
 
-Place = tuple[Expression, Insight]
+ExpressionPlace = tuple[Expression, Insight]
 """A leaf of an expression, and the insight whose EVERY and windows it goes by."""
 
 
 class Shapes:
     """Answers questions about the insights of one query file."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: ScopeNames) -> None:
         self.names = names
 
     # ── leaves: metrics, references and aggregates ─────────────────────────────────────────────
 
-    def leaves(self, insight: Insight, context: Insight | None = None) -> Iterator[Place]:
+    def leaves(self, insight: Insight, context: Insight | None = None) -> Iterator[ExpressionPlace]:
         """The leaves of value and condition in order, references resolved where they expand."""
         context = context or insight
         for leaf in self._own_leaves(insight):
@@ -110,7 +110,7 @@ class Shapes:
         windows = [leaf.window for leaf, _ in self.leaves(insight) if isinstance(leaf, Call)]
         return next((w for w in windows if isinstance(w, SessionWindow)), None)
 
-    def keys(self, insight: Insight) -> tuple[Key, ...]:
+    def keys(self, insight: Insight) -> tuple[KeyExpression, ...]:
         """Its own BY, or that of its aggregates, or that of the insights it reads."""
         if insight.keys:
             return insight.keys
@@ -158,13 +158,13 @@ class Shapes:
             parameters = (*parameters, float(every.millis))
         return replace(leaf, function=known.name, parameters=parameters, window=window, keys=())
 
-    def _default_window(self, context: Insight) -> Window:
+    def _default_window(self, context: Insight) -> WindowClause:
         window = self.every(context) or self.session(context)
         if window is None:
             raise ValueError(f"{context.name} has an aggregate without a window and no EVERY")
         return window
 
-    def _bare_window(self, leaf: Expression, context: Insight) -> Window | None:
+    def _bare_window(self, leaf: Expression, context: Insight) -> WindowClause | None:
         """The longest window of the insight, EVERY, or (on arrival) everything so far."""
         every, session = self.every(context), self.session(context)
         if session is not None:
