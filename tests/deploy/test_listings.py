@@ -9,6 +9,7 @@ from fogline.deploy.diff.diff import ADDED, REDIRECTED, REMOVED, UNCHANGED, UPDA
 from fogline.deploy.diff.order import downstream_first
 from fogline.deploy.manifest.deployment_plan import read_deployment_plan
 from fogline.deploy.resolve.assign import assignments
+from fogline.deploy.resolve.flow import Flow
 from fogline.deploy.resolve.resolve import JobAction, Package, Resolved, resolve
 from fogline.model.jobs import Assignment, Code, Job, Pipeline, Place, Route, Steps
 from tests.deploy.kit import SITES, gateway, no_complaint, resolved, sample, site, topology
@@ -84,7 +85,7 @@ def test_what_changes_between_the_listings() -> None:
 
 def test_the_order_of_the_second_listing() -> None:
     jobs = resolved(sample("listing-1.2.yaml")).pipeline.jobs
-    assert downstream_first(jobs) == (("D",), ("C2",), ("C",), ("A",))
+    assert downstream_first(Flow.of(jobs)) == (("D",), ("C2",), ("C",), ("A",))
 
 
 def test_the_deployment_plan() -> None:

@@ -36,7 +36,7 @@ def reachable(jobs: list[Job]) -> set[tuple[str, str]]:
 
 @given(code_lists)
 def test_readers_come_first(jobs: list[Job]) -> None:
-    waves = downstream_first(jobs)
+    waves = downstream_first(Flow.of(jobs))
     wave = {name: number for number, names in enumerate(waves) for name in names}
     assert sorted(wave) == sorted(job.name for job in jobs)
     paths = reachable(jobs)
@@ -75,7 +75,7 @@ def test_a_diamond() -> None:
 
     jobs = [job("top", "in", "l", "r"), job("left", "l", "x"), job("right", "r", "x")]
     jobs.append(job("end", "x", "out"))
-    assert [set(wave) for wave in downstream_first(jobs)] == [
+    assert [set(wave) for wave in downstream_first(Flow.of(jobs))] == [
         {"end"},
         {"left", "right"},
         {"top"},

@@ -10,6 +10,7 @@ from fogline.deploy.diff.diff import diff
 from fogline.deploy.diff.order import downstream_first
 from fogline.deploy.manifest.composition import read_composition
 from fogline.deploy.resolve.assign import assignments
+from fogline.deploy.resolve.flow import Flow
 from fogline.deploy.resolve.resolve import resolve
 from fogline.model.jobs import Pipeline
 from tests.deploy.kit import AnyCode, no_complaint, site, topology
@@ -63,7 +64,7 @@ def timed(work: Callable[[], T], seconds: float) -> T:
 def test_a_chain() -> None:
     chain = text(CODE, "city/rooms/%d", "city/rooms/%d")
     pipeline = timed(lambda: made(chain), 0.8)
-    waves = timed(lambda: downstream_first(pipeline.jobs), 0.2)
+    waves = timed(lambda: downstream_first(Flow.of(pipeline.jobs)), 0.2)
     assert len(waves) == COUNT
     assert timed(lambda: diff(pipeline, pipeline), 0.1).empty
     told = timed(lambda: assignments([pipeline], NODES), 0.2)

@@ -177,7 +177,6 @@ def test_any_bytes_are_read_or_are_damage(content: bytes, whole: bool, position:
         for skip in (False, True):
             with LogReader(folder, skip) as reader, suppress(LogDamaged):
                 follow(reader, 0)
-                reader.position_at(1)
                 reader.last_epoch(1)
         store_committed(folder, End(position, 1))
         with writer(folder) as log:

@@ -125,20 +125,6 @@ def test_an_epoch_that_is_not_committed_does_not_count(folder: Path) -> None:
         assert log.last_epoch(9) == LogReader(folder).last_epoch(9) == 1
 
 
-def test_a_position_is_found_by_time(folder: Path) -> None:
-    with writer(folder, segment_bytes=300) as log:
-        for arrival in range(0, 100, 10):
-            log.append(records(3, start=arrival), arrival=arrival)
-            log.commit()
-    reader = LogReader(folder)
-    for wanted in range(-5, 91):
-        at = reader.position_at(wanted)
-        first = reader.frames(at)[0][0]
-        assert first.arrival == max(0, -(-wanted // 10) * 10)
-        assert first.position == at
-    assert reader.position_at(91) == reader.committed()
-
-
 def test_waiting_ends_with_the_next_commit(folder: Path) -> None:
     reader = LogReader(folder)
     assert not reader.wait(0, timeout=0.01)

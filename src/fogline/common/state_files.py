@@ -46,12 +46,12 @@ def replace(path: Path, text: str) -> None:
     replace_by(path, (text.encode(),))
 
 
-def replace_by(path: Path, parts: Iterable[bytes], mode: int = 0o666) -> None:
+def replace_by(path: Path, parts: Iterable[bytes]) -> None:
     """Like `replace`, with a text that need not be in memory as a whole."""
     new = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        with os.fdopen(os.open(new, flags, mode), "wb") as file:
+        with os.fdopen(os.open(new, flags, 0o666), "wb") as file:
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from itertools import zip_longest
 from pathlib import Path
 
 from fogline.log.cursor import Cursor
@@ -13,7 +11,7 @@ from fogline.log.files import gaps, sources
 from fogline.log.files.committed import Committed
 from fogline.log.files.damage import Damage, end_of_known, settle
 from fogline.log.files.frames import BadFrame, Frame, LogRecord
-from fogline.log.files.segments import first_arrival, heads, list_segments
+from fogline.log.files.segments import list_segments
 
 _SHORTEST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.02
@@ -23,7 +21,7 @@ READ_BYTES = 4 << 20
 class LogReader:
     """A log as readers see it; a log that does not exist yet is one without records.
 
-    Positions to read from are those that reads, `first` and `position_at` return. What is good is
+    Positions to read from are those that reads and `first` return. What is good is
     returned before damage behind it is raised. With `skip_damage`, damage is noted, and unless it
     is repaired reading goes on at the next frame. For one thread at a time.
     """
@@ -106,25 +104,6 @@ class LogReader:
         """The epoch in the last committed frame of a source, −1 when there is none."""
         found = sources.load_until(self._folder, self.committed())
         return found.epochs.get(source, -1)
-
-    def position_at(self, arrival: int) -> int:
-        """The position of the first frame that arrived at or after `arrival` (microseconds since
-        the epoch), the end when there is none.
-
-        Exact while the clock of the writer did not go back; else within one segment.
-        """
-        committed = self.committed()
-        segments = [item for item in list_segments(self._folder) if item.first < committed]
-        for segment, following in zip_longest(segments, segments[1:]):
-            later = first_arrival(following, committed) if following else None
-            if later is not None and later < arrival:
-                continue
-            stop = following.first if following else committed
-            with contextlib.suppress(FileNotFoundError):
-                for frame in heads(segment, segment.frames, stop):
-                    if frame.arrival >= arrival:
-                        return frame.position
-        return committed
 
     def close(self) -> None:
         """Closes the files; reading again opens them again."""

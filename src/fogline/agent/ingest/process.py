@@ -31,7 +31,6 @@ from fogline.log import SiteLog
 
 _STATUS_SECONDS = 0.5
 _TICK_SECONDS = 0.02
-_NOTE_SECONDS = 1.0
 _STOP_SECONDS = 5.0
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -20,7 +22,6 @@ from fogline.cli.run.history import History, Stretch, parse_stretch
 from fogline.cli.run.live import run_live
 from fogline.cli.run.options import RunOptions, check_live_options, check_options
 from fogline.cli.run.screen import Screen
-from fogline.cli.run.spool import Spool
 from fogline.cli.site.query import QueryRequest
 from fogline.common.errors import DataError, UsageError
 from fogline.common.process.interrupts import ctrl_c
@@ -204,3 +205,35 @@ def _files(path: Path) -> Iterator[Path]:
         yield path
     else:
         yield from (f for f in path.iterdir() if f.is_file() and f.name[0] not in "._")
+
+
+class Spool:
+    """A growing file that a stream reads while another thread appends whole messages. `end` says
+    that nothing follows. Removed on exit."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="fogline-spool-", dir=scratch))
+        self.path = self._folder / "records"
+        self._file = self.path.open("ab", buffering=0)
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+
+    def end(self) -> None:
+        self.path.with_name(self.path.name + ".end").touch()
+
+    def copy(self, source: BinaryIO) -> None:
+        """Copies everything from a pipe, as it arrives, then marks the end."""
+        try:
+            while chunk := getattr(source, "read1", source.read)(1 << 16):
+                self.write(chunk)
+            self.end()
+        except ValueError:
+            return  # the spool was closed while data was still coming

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from fogline.common.backoff import Backoff
 from fogline.common.errors import DataError
 from fogline.common.process.contract import ProcessStatus, from_json, to_json
 from fogline.common.process.log_rotation import keep_bounded
@@ -65,7 +66,7 @@ class Child(Generic[S]):
         self._on_status = on_status
         self._log = folder / f"{name}.log"
         self._process: subprocess.Popen[str] | None = None
-        self._pause = _FIRST_PAUSE
+        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         self._due = 0.0
         self._started = 0.0
 
@@ -100,17 +101,16 @@ class Child(Generic[S]):
                 self._start(now)
             except OSError as error:
                 self.died = f"it cannot be started: {error}"
-                self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-                self._due = now + self._pause
+                self._due = now + self._backoff.next()
 
     def _note_death(self, now: float) -> None:
         assert self._process is not None
         self.died = _last_words(self._log, self._seen) or _ending(self._process.returncode)
         self._process = None
         self._state, self.status = "restarting", None
-        healthy = now - self._started > _HEALTHY_SECONDS
-        self._pause = _FIRST_PAUSE if healthy else min(2 * self._pause, _LONGEST_PAUSE)
-        self._due = now + self._pause
+        if now - self._started > _HEALTHY_SECONDS:
+            self._backoff.reset()
+        self._due = now + self._backoff.next()
 
     def _start(self, now: float) -> None:
         self.restarts += 1

@@ -16,7 +16,6 @@ from fogline.common.http.docs_page import page_of
 from fogline.common.http.replies import Html, Json
 from fogline.coordinator.api.bodies import read_object, read_pipeline
 from fogline.coordinator.api.job_schema import CHANGE, JOB
-from fogline.coordinator.api.replica_routes import delete_replica, get_replicas, put_replica
 from fogline.coordinator.api.service import Service
 from fogline.coordinator.pipelines.changes import scalars
 
@@ -149,6 +148,20 @@ def get_events(
     after: int = Query(default=0, ge=0, le=2**31 - 1),
 ) -> Json:
     return Json(service_of(request).events(limit, after))
+
+
+def get_replicas(request: Request) -> Json:
+    return Json(service_of(request).replicas.shown())
+
+
+async def put_replica(request: Request, origin: str, holder: str) -> Json:
+    body = await read_object(request)
+    replicas = service_of(request).replicas
+    return Json(await run_in_threadpool(replicas.want, origin, holder, body))
+
+
+def delete_replica(request: Request, origin: str, holder: str) -> Json:
+    return Json(service_of(request).replicas.refuse(origin, holder))
 
 
 async def get_progress(

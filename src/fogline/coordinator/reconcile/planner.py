@@ -12,7 +12,7 @@ from fogline.coordinator.reconcile.histories import Histories
 from fogline.coordinator.reconcile.state import DesiredJob, Order
 from fogline.coordinator.repository.pipelines_table import Stored
 from fogline.coordinator.repository.store import Store
-from fogline.deploy.diff.order import waves_of
+from fogline.deploy.diff.order import downstream_first
 from fogline.deploy.resolve.assign import connect
 from fogline.deploy.resolve.flow import Flow
 from fogline.deploy.resolve.topology import Topology
@@ -128,7 +128,7 @@ def upstream_of(flow: Flow) -> dict[str, frozenset[str]]:
     """
     if not any(flow.meets.values()):
         return dict.fromkeys(flow.written, frozenset())
-    wave = {name: number for number, names in enumerate(waves_of(flow)) for name in names}
+    wave = {name: number for number, names in enumerate(downstream_first(flow)) for name in names}
     found: dict[str, set[str]] = defaultdict(set)
     for key, writers in flow.writers.items():
         for reader in flow.read_by(key):

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from fogline.deploy.resolve.flow import Flow, FlowKey
-from fogline.model.jobs import Job
 
 Waves = tuple[tuple[str, ...], ...]
 
 
-def downstream_first(jobs: Iterable[Job]) -> Waves:
+def downstream_first(flow: Flow) -> Waves:
     """Waves in which to make jobs: each comes after all jobs that read what it writes.
 
     Jobs that feed one another in a circle, which `resolve` refuses, come together at the end.
     """
-    return waves_of(Flow.of(jobs))
-
-
-def waves_of(flow: Flow) -> Waves:
-    """`downstream_first` of the jobs of a graph that is made already."""
     waiting: dict[str | FlowKey, int] = {
         name: len(set(flow.filters_of(name))) for name in flow.written
     }

@@ -39,13 +39,9 @@ from fogline.plan.operators import (
 from fogline.plan.rules.push_samples import with_shares
 
 
-def plan_text(
-    text: str,
-    loader: FunctionLoader = refuse_functions,
-    retention_ms: int = DEFAULT_RETENTION_MS,
-) -> Plan:
+def plan_text(text: str, loader: FunctionLoader = refuse_functions) -> Plan:
     """Parses, checks and plans a query text; raises QueryError with everything wrong in it."""
-    return plan_query(parse(text), text, loader, retention_ms)
+    return plan_query(parse(text), text, loader)
 
 
 def plan_query(

@@ -35,14 +35,13 @@ class Feeder:
         store: SiteStore,
         log: Path,
         source: FeedSource,
-        name: str = "",
         leave_out: Callable[[str], bool] | None = None,
     ) -> None:
         self.rejected: Counter[str] = Counter()
         self.reader = LogReader(log, skip_damage=True)
         self._store = store
         self._log = log
-        self._name = name or log.name
+        self._name = log.name
         self._source = source
         self._leave_out = leave_out
         self._needed = -1
