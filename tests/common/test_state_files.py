@@ -29,7 +29,7 @@ from fogline.common.state_files import (
 )
 from fogline.fabric.api.tokens_file import add_token, list_tokens
 from fogline.fabric.query.space_keys import SpaceKeys
-from fogline.fabric.replicas.desired_replicas import WantedCopies
+from fogline.fabric.replicas.desired_replicas import DesiredCopies
 from fogline.fabric.streams import fabric_log
 from fogline.gateway.jobs import checkpoint
 from fogline.gateway.jobs.checkpoint import Checkpoint
@@ -134,8 +134,8 @@ KINDS = {
     ),
     "copies": Kind(
         "copies.json",
-        lambda f: WantedCopies(f).keep("north-12", ("a", "b1")),
-        lambda f: WantedCopies(f).all(),
+        lambda f: DesiredCopies(f).keep("north-12", ("a", "b1")),
+        lambda f: DesiredCopies(f).all(),
         {},
         twice=True,
     ),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fogline.common.errors import DataError
 from fogline.control import topics
-from fogline.control.announcements import Birth, Status, status_payload
+from fogline.control.announcements import Announcement, Status, status_payload
 from fogline.control.envelope import MOST_JOINED_BYTES, Answer, ControlRequest, joined
 from fogline.control.payload import LARGEST, write_object
 from fogline.model.nodes import GONE, ONLINE, Link, Node, Observed
@@ -30,7 +30,7 @@ BORN: dict[str, Any] = {"state": "online", "instance": "i", "node": {"name": "a"
 DECODERS: list[Callable[[bytes], object]] = [
     ControlRequest.decode,
     Answer.decode,
-    lambda payload: Birth.decode(payload, "a"),
+    lambda payload: Announcement.decode(payload, "a"),
     lambda payload: Status.decode_all(payload, "a"),
 ]
 
@@ -137,7 +137,7 @@ def test_a_wrong_answer_is_refused(told: dict[str, Any]) -> None:
 )
 def test_a_wrong_birth_is_refused(more: dict[str, Any]) -> None:
     with pytest.raises(DataError):
-        Birth.decode(json.dumps(BORN | more).encode(), "a")
+        Announcement.decode(json.dumps(BORN | more).encode(), "a")
 
 
 @pytest.mark.parametrize(
@@ -220,8 +220,8 @@ def test_unknown_fields_are_ignored() -> None:
 
 
 def test_births_and_statuses_come_back_as_they_were() -> None:
-    birth = Birth(GONE, "i", Node("a", "gateway", site="b", latitude=1.5, labels={"x": "y"}))
-    assert Birth.decode(birth.encode(), "a") == birth
+    birth = Announcement(GONE, "i", Node("a", "gateway", site="b", latitude=1.5, labels={"x": "y"}))
+    assert Announcement.decode(birth.encode(), "a") == birth
     job = Observed("j", "v", "running", runs=("r",), records_in=3)
     told = {"jobs": [job.as_json()], "links": {"b": {"latency_ms": 2}}, "healthy": False}
     status = Status.decode_all(write_object(status_payload(1.0, "i", told)), "a")["a"]
@@ -246,13 +246,13 @@ def test_the_error_of_an_answer_may_be_long() -> None:
 
 def test_topics() -> None:
     assert topics.birth("a b") == "fogline/nodes/a b/birth"
-    assert topics.told("fogline/nodes/a/status") == ("a", "status")
-    assert topics.told("x/fogline/nodes/a/status") == ("", "")
-    assert topics.told("fogline/coordinator/do") == ("", "")
+    assert topics.parse_topic("fogline/nodes/a/status") == ("a", "status")
+    assert topics.parse_topic("x/fogline/nodes/a/status") == ("", "")
+    assert topics.parse_topic("fogline/coordinator/do") == ("", "")
     for name in ("", "a/b", "+", "#", "$SYS", "a\0", "x" * 121):
         with pytest.raises(DataError):
             topics.do(name)
-    assert Birth(ONLINE, "i", Node("a", "site")).state == ONLINE
+    assert Announcement(ONLINE, "i", Node("a", "site")).state == ONLINE
 
 
 def test_nodes_get_the_body_and_their_parts() -> None:

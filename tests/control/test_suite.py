@@ -20,7 +20,7 @@ from fogline.control import (
     NoAnswerError,
     topics,
 )
-from fogline.control.announcements import Birth
+from fogline.control.announcements import Announcement
 from fogline.control.envelope import Answer, ControlRequest
 from fogline.control.rhythm import SHORTEST_PAUSE
 from fogline.model.nodes import GONE, ONLINE, SILENT, Observed
@@ -91,18 +91,18 @@ def test_a_node_declared_gone_contradicts(world: World) -> None:
     all_online(coordinator, "a")
     other = world.client(topics.birth("a"))
     heard(other, 1)
-    for payload in (Birth(GONE, node.instance, site("a")).encode(), b"", b"rubbish"):
+    for payload in (Announcement(GONE, node.instance, site("a")).encode(), b"", b"rubbish"):
         publish(other, topics.birth("a"), payload, retain=True)
         said, put_right = heard(other, 2)[:2]
         assert said.payload == payload
-        assert Birth.decode(put_right.payload, "a").state == ONLINE
+        assert Announcement.decode(put_right.payload, "a").state == ONLINE
     all_online(coordinator, "a")
 
 
 def test_births_and_statuses_are_told_again_and_again(world: World) -> None:
     listener = world.client(topics.BIRTHS, topics.STATUSES)
     world.node(site("a"), options=ControlOptions(birth_seconds=0.15, status_seconds=0.1))
-    found = [topics.told(message.topic)[1] for message in heard(listener, 12)]
+    found = [topics.parse_topic(message.topic)[1] for message in heard(listener, 12)]
     assert found.count("birth") >= 3
     assert found.count("status") >= 3
 
@@ -250,7 +250,7 @@ def test_several_contradict_a_will_that_came_too_late(world: World) -> None:
     coordinator = world.coordinator()
     nodes = world.nodes(members(*"ab"))
     all_online(coordinator, *"ab")
-    will = Birth(GONE, nodes.instance, site("a"), everybody=True).encode()
+    will = Announcement(GONE, nodes.instance, site("a"), everybody=True).encode()
     births = world.client(topics.birth("a"), topics.birth("b"))
     heard(births, 2)
     publish(births, topics.birth("a"), will, retain=True)
@@ -265,7 +265,7 @@ def test_the_second_of_several_takes_over_all_at_once(world: World) -> None:
     all_online(coordinator, *"ab")
     second = world.nodes(members(*"ab"))
     eventually(lambda: all(not one.in_charge() for one in second._presences.values()))
-    will = Birth(GONE, first.instance, site("a"), everybody=True).encode()
+    will = Announcement(GONE, first.instance, site("a"), everybody=True).encode()
     first._closing.set()
     publish(world.client(), topics.birth("a"), will, retain=True)
     eventually(lambda: all(one.in_charge() for one in second._presences.values()))
@@ -317,11 +317,11 @@ def test_the_second_of_a_name_keeps_quiet_until_the_first_is_gone(world: World) 
     second = world.node(site("a"), {"who": lambda body: {"who": 2}})
     eventually(lambda: "another node is called a" in second.problem)
     eventually(lambda: "another node is called a" in first.problem)
-    eventually(lambda: coordinator._registry._nodes["a"].birth.instance == first.instance)
+    eventually(lambda: coordinator._registry._nodes["a"].announcement.instance == first.instance)
     for _ in range(5):
         assert coordinator.send("a", "who", {}, SECONDS).result() == {"who": 1}
     first.close()
-    eventually(lambda: coordinator._registry._nodes["a"].birth.instance == second.instance)
+    eventually(lambda: coordinator._registry._nodes["a"].announcement.instance == second.instance)
     eventually(lambda: second.problem == "")
     assert coordinator.send("a", "who", {}, SECONDS).result() == {"who": 2}
 
@@ -335,18 +335,18 @@ def test_the_end_of_a_quiet_one_does_not_disturb(world: World) -> None:
     births = world.client(topics.birth("a"))
     second.close()
     world.cut(first)
-    found = [Birth.decode(message.payload, "a") for message in heard(births, 3)]
+    found = [Announcement.decode(message.payload, "a") for message in heard(births, 3)]
     assert {birth.instance for birth in found} == {first.instance}
     all_online(coordinator, "a")
 
 
 def test_a_birth_left_by_a_dead_process_does_not_keep_a_node_quiet(world: World) -> None:
-    left = Birth(ONLINE, "000000000000dead", site("a")).encode()
+    left = Announcement(ONLINE, "000000000000dead", site("a")).encode()
     publish(world.client(), topics.birth("a"), left, retain=True)
     coordinator = world.coordinator()
     all_online(coordinator, "a")
     node = world.node(site("a"))
-    eventually(lambda: coordinator._registry._nodes["a"].birth.instance == node.instance)
+    eventually(lambda: coordinator._registry._nodes["a"].announcement.instance == node.instance)
     assert node.problem == ""
 
 

@@ -171,7 +171,7 @@ def test_what_many_nodes_are_asked_at_once_is_one_line_of_the_log(tmp_path: Path
     assert len(rig.control.sent) == 30
     for kind in ("sent", "done"):
         assert (events[kind]["op"], events[kind]["of"]) == ("install", 30)
-        assert events[kind]["nodes"] == names[: module.MOST_TOLD]
+        assert events[kind]["nodes"] == names[: module.MOST_SHOWN]
     rig.store.close()
 
 
@@ -179,10 +179,10 @@ def test_a_job_that_did_not_change_is_wanted_as_it_was(tmp_path: Path) -> None:
     rig = Rig(tmp_path, FakeControl("north"))
     rig.packages.add("clean.py", CODE.encode())
     rig.service.put_pipeline("p", composition(5), "yaml")
-    before = rig.planner.plan().wanted
+    before = rig.planner.plan().desired
     changed = composition(5).replace("limit: 1", "limit: 2", 1)
     rig.service.put_pipeline("p", changed, "yaml")
-    after = rig.planner.plan().wanted
+    after = rig.planner.plan().desired
     assert [name for name in after if after[name] is not before[name]] == ["job-0"]
     assert after["job-0"].version != before["job-0"].version
     rig.store.close()

@@ -23,10 +23,10 @@ from fogline.coordinator.nodes.replicas import (
     STABILITY,
     Decision,
     covers,
+    desired_copies,
     holds,
     to_hold,
     united,
-    wanted,
 )
 from fogline.coordinator.nodes.store_reports import (
     Held,
@@ -86,7 +86,7 @@ def test_united_metrics_are_those_of_either(one: Metrics, other: Metrics, name: 
 
 
 def test_all_values_win_over_some_and_refusals_are_no_wishes() -> None:
-    found = wanted(
+    found = desired_copies(
         [
             Decision("a", "x", QUERY, "j1", ("cpu_%",)),
             Decision("a", "x", MANUAL, metrics=("cpu_user", "mem")),
@@ -599,7 +599,7 @@ def test_states_of_copies() -> None:
     copies = {"a": held(None, NOW - 3, 5), "b": held(("m",), None, 1), "old": held(None, None, 1)}
     seen = {
         "x": StoreView(
-            True, report(9, copies={**copies, "k": held(None, None, 1)}), told={"k": None}
+            True, report(9, copies={**copies, "k": held(None, None, 1)}), desired={"k": None}
         )
     }
     decisions = [

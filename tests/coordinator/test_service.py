@@ -280,9 +280,9 @@ def test_what_is_for_a_site_that_was_never_seen_waits_and_says_so(make_rig: Make
     control.add(Node("far", SITE, broker="mqtt://far.invalid:1883"))
     rig.loop.wake()
     wait_for(lambda: not rig.service.job("j")["problem"])
-    told = rig.planner.plan().wanted["j"].assignment.routes
+    told = rig.planner.plan().desired["j"].assignment.routes
     assert [route.broker for route in told] == ["mqtt://far.invalid:1883"]
-    version = rig.planner.plan().wanted["j"].version
+    version = rig.planner.plan().desired["j"].version
     wait_for(lambda: control.views()["gate"].jobs["j"].version == version)
 
 
@@ -530,7 +530,7 @@ def test_a_plans_own_parameters_can_be_updated(make_rig: Make) -> None:
     rig.service.put_pipeline("plan", json.dumps(AVERAGE), "plan")
     told = rig.service.patch_job("001@gate", {"publish.rate": 10}, None)
     assert (told["changed"], told["parameters"]) == (True, {"aggregate.window": 10})
-    wanted = rig.planner.plan().wanted["001@gate"].assignment
+    wanted = rig.planner.plan().desired["001@gate"].assignment
     assert [a.job for a in read_assignments([wanted.as_json()])] == ["001@gate"]
     for wrong in ({"nonsense": 1}, {"publish.rate": -3}, {"publish.rate": None}):
         with pytest.raises(DataError, match="job 001@gate"):

@@ -102,8 +102,8 @@ def test_the_copy_answers_when_the_origin_is_away(tmp_path: Path) -> None:
         south.fabric.keep_copy("north", None)
         until(lambda: copied(south, "north") == list(range(1_000)))
         until(lambda: complete(south, "north"))
-        until(lambda: "north" in west.fabric.seen()["south"].told.copies)
-        until(lambda: west.fabric.seen()["south"].told.copies["north"].until is not None)
+        until(lambda: "north" in west.fabric.seen()["south"].report.copies)
+        until(lambda: west.fabric.seen()["south"].report.copies["north"].until is not None)
         north.stop()
         for asked in (south, west):
             assert numbers(asked.fabric, "north") == list(range(1_000))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from fogline.broker import BrokerOptions, Message, open_broker
 from fogline.control import topics
-from fogline.control.announcements import Birth
+from fogline.control.announcements import Announcement
 from fogline.fabric.membership.directory import MOST_NODES, Directory, is_address
-from fogline.fabric.membership.discovery import Births
+from fogline.fabric.membership.discovery import Discovery
 from fogline.fabric.membership.options import FabricOptions
 from fogline.model.nodes import GONE, ONLINE, SITE, Node
 from tests.fabric.kit_nodes import until
@@ -23,11 +23,11 @@ SOUTH = "http://10.0.0.2:80"
 
 def birth(name: str, store: str, state: str = ONLINE) -> Message:
     node = Node(name, SITE, store=store)
-    return Message(topics.birth(name), Birth(state, "i", node).encode())
+    return Message(topics.birth(name), Announcement(state, "i", node).encode())
 
 
-def births(directory: Directory) -> Births:
-    return Births(directory, FabricOptions(control="memory://no-such-broker"))
+def births(directory: Directory) -> Discovery:
+    return Discovery(directory, FabricOptions(control="memory://no-such-broker"))
 
 
 def test_configured_nodes_come_and_go(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_addresses(text: object, right: bool) -> None:
 def test_births_at_a_broker(tmp_path: Path) -> None:
     url = f"memory://{tmp_path.name}"
     directory = Directory("north", tmp_path)
-    listener = Births(directory, FabricOptions(control=url))
+    listener = Discovery(directory, FabricOptions(control=url))
     listener.start()
     broker = open_broker(url, BrokerOptions())
     try:

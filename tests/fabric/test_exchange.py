@@ -82,11 +82,11 @@ def test_how_nodes_are() -> None:
     health.failed("a", "http://a", NodeAway("gone"))
     gone = health.get("a")
     assert gone is not None
-    assert (gone.state, gone.why, gone.told.id) == (AWAY, "gone", ID)
+    assert (gone.state, gone.why, gone.report.id) == (AWAY, "gone", ID)
     nodes["a"] = "http://elsewhere"
     moved = health.get("a")
     assert moved is not None
-    assert (moved.state, moved.address, moved.told.id) == ("unknown", "http://elsewhere", ID)
+    assert (moved.state, moved.address, moved.report.id) == ("unknown", "http://elsewhere", ID)
     del nodes["a"]
     assert health.get("a") is None
 
@@ -231,8 +231,8 @@ def test_a_node_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
             address = f"http://127.0.0.1:{hanging.getsockname()[1]}"
             north.know({"south": south.address, "stuck": address})
             south.put(some_values(5))
-            before = north.fabric.seen()["south"].told.rows
-            until(lambda: north.fabric.seen()["south"].told.rows > before, "others are looked at")
+            before = north.fabric.seen()["south"].report.rows
+            until(lambda: north.fabric.seen()["south"].report.rows > before, "others are looked at")
             assert how(north.fabric, "stuck")["state"] == AWAY
             assert how(north.fabric, "south")["state"] == ANSWERED
             until(lambda: north.fabric.seen()["stuck"].state == AWAY)

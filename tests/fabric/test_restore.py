@@ -123,7 +123,7 @@ def test_an_answer_says_what_is_lost(tmp_path: Path) -> None:
         north.put(some_values(300))
         north.put(some_values(50, first=1_000))
         rows = damage_a_file(north)
-        until(lambda: south.fabric.seen()["north"].told.lost, "it is heard of")
+        until(lambda: south.fabric.seen()["north"].report.lost, "it is heard of")
         everything = Range(Selected(("cpu%",)), limit=10_000)
         before = replace(everything, end=START - 10**9)
         for node in (north, south):
@@ -189,7 +189,7 @@ def test_old_values_are_kept_until_they_were_taken_back(tmp_path: Path) -> None:
         north._nodes = {}  # it does not know of the one that has its values
         north.start()
         until(lambda: is_back(north))
-        until(lambda: south.fabric.seen()["north"].told.id == north.store.id)
+        until(lambda: south.fabric.seen()["north"].report.id == north.store.id)
         until(lambda: how(south.fabric, "north")["state"] == ANSWERED)
         assert copied(south, "north") == list(range(50))
         assert numbers(north.fabric, "north") == []
@@ -211,7 +211,9 @@ def test_a_restart_with_the_same_store_takes_nothing_back(tmp_path: Path) -> Non
 
 def test_what_is_to_be_taken() -> None:
     def other(state: str, copy_id: str) -> PeerView:
-        return PeerView("http://x", state, told=PeerReport(ID, copies={"north": CopyInfo(copy_id)}))
+        return PeerView(
+            "http://x", state, report=PeerReport(ID, copies={"north": CopyInfo(copy_id)})
+        )
 
     seen = {
         "a": other(ANSWERED, OLD),

@@ -145,7 +145,7 @@ def test_doubles() -> None:
 
 
 def node(state: str = ANSWERED, latency: float | None = 5.0, **copies: CopyInfo) -> PeerView:
-    return PeerView("http://x", state, latency_ms=latency, told=PeerReport(ID, copies=copies))
+    return PeerView("http://x", state, latency_ms=latency, report=PeerReport(ID, copies=copies))
 
 
 def at(found: list[ReplicaRoute]) -> list[str]:

@@ -22,7 +22,7 @@ from fogline.coordinator.repository.store import Store
 from fogline.fabric.api.tokens_file import add_token
 from fogline.fabric.membership.directory import Directory
 from fogline.fabric.query.space_keys import SpaceKeys
-from fogline.fabric.replicas.desired_replicas import WantedCopies
+from fogline.fabric.replicas.desired_replicas import DesiredCopies
 from fogline.fabric.streams.fabric_log import _store as store_begins
 from fogline.fsck.check import check_folder, owner_of
 from fogline.gateway.jobs import checkpoint
@@ -71,7 +71,7 @@ def add_what_others_ask_for(folder: Path) -> None:
     Assignments(folder).install([JOB])
     store_endings(folder, [Owed(JOB, 12.5, {"log": 77})])
     save_secret(folder, FabricSecret(1, "s" * 40, 0.0))
-    WantedCopies(folder).keep("south", None)
+    DesiredCopies(folder).keep("south", None)
     Directory("test", folder).configure({"south": "http://127.0.0.1:4711"})
     MutedLogs(muted_file(folder / "jobs" / "q")).set(["insights/q/level"])
     write_state(folder / "jobs" / "q" / "lives.json", json.dumps([{"life": 1}]), copy=True)

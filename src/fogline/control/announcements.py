@@ -1,4 +1,4 @@
-"""What nodes tell without being asked: their birth, and how they are.
+"""What nodes publish without being asked: announcements, and their status.
 
 Decoding takes any bytes and raises `DataError` only.
 """
@@ -30,8 +30,8 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Birth:
-    """A node is there, or gone. `instance` tells the starts of its process apart."""
+class Announcement:
+    """A node is online, or offline. `instance` tells the starts of its process apart."""
 
     state: str
     instance: str
@@ -41,7 +41,7 @@ class Birth:
     everybody: bool = False
     """Gone, and so are all nodes of its instance: the last will of several."""
     through: str = ""
-    """The node on whose topics it is asked and tells how it is; empty: its own."""
+    """The node on whose topics it is asked and publishes its status; empty: its own."""
 
     def __post_init__(self) -> None:
         if self.state not in (ONLINE, GONE):
@@ -50,13 +50,13 @@ class Birth:
             raise DataError("every node announces for itself that it is there")
 
     def encode(self) -> bytes:
-        told = {"state": self.state, "instance": self.instance, "node": self.node.as_json()}
+        payload = {"state": self.state, "instance": self.instance, "node": self.node.as_json()}
         more = {"clean": self.clean, "everybody": self.everybody, "through": self.through}
-        return write_object(told | {name: value for name, value in more.items() if value})
+        return write_object(payload | {name: value for name, value in more.items() if value})
 
     @classmethod
-    def decode(cls, payload: bytes, name: str) -> Birth:
-        """`name` is what the topic says; a birth of another node is none."""
+    def decode(cls, payload: bytes, name: str) -> Announcement:
+        """`name` is what the topic says; an announcement of another node is none."""
         data = read_object(payload)
         state, instance = text_of(data, "state", 20), text_of(data, "instance", LONGEST_INSTANCE)
         try:
@@ -100,22 +100,28 @@ class Status:
         for item in list_of(data, "jobs"):
             job = _observed(item)
             jobs[job.job] = job
-        told = object_of(data, "links")
-        links = {name: _link(told, name) for name in told} if told else {}
+        links_payload = object_of(data, "links")
+        links = (
+            {name: _link(links_payload, name) for name in links_payload} if links_payload else {}
+        )
         healthy = data.get("healthy")
         return cls(at, instance, jobs, links, healthy if isinstance(healthy, bool) else None)
 
 
-def status_payload(at: float, instance: str, told: Mapping[str, Any]) -> dict[str, Any]:
+def status_payload(at: float, instance: str, status: Mapping[str, Any]) -> dict[str, Any]:
     """A node's own words, with what every status has."""
-    return {"jobs": [], "links": {}, **told, "at": at, "instance": instance}
+    return {"jobs": [], "links": {}, **status, "at": at, "instance": instance}
 
 
 def statuses_payload(
-    at: float, instance: str, told: Mapping[str, Mapping[str, Any]]
+    at: float, instance: str, statuses: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The words of several nodes."""
-    return {"at": at, "instance": instance, NODES: {name: dict(of) for name, of in told.items()}}
+    return {
+        "at": at,
+        "instance": instance,
+        NODES: {name: dict(of) for name, of in statuses.items()},
+    }
 
 
 def _observed(data: Any) -> Observed:

@@ -133,7 +133,7 @@ class ControlClient:
     def forget(self, name: str) -> None:
         """Clears what the broker keeps of a node. One that is there announces itself again.
 
-        Raises `ControlError` when it cannot be told to the broker.
+        Raises `ControlError` when it cannot be published.
         """
         with self._lock:
             self._registry.forget(name, time.time())
@@ -157,8 +157,11 @@ class ControlClient:
     # ── in the connection's thread ───────────────────────────────────────────────────────────────
 
     def _heard(self, message: Message) -> None:
-        node, kind = topics.told(message.topic)
-        note = {topics.BIRTH: self._registry.note_birth, topics.STATUS: self._registry.note_status}
+        node, kind = topics.parse_topic(message.topic)
+        note = {
+            topics.BIRTH: self._registry.note_announcement,
+            topics.STATUS: self._registry.note_status,
+        }
         if kind in note:
             with self._lock:
                 self._news |= note[kind](node, message.payload, time.time())

@@ -1,6 +1,6 @@
 """One request for several nodes that share a topic, and what became of it at each of them.
 
-The answer tells only what is worth it: of a node that did as it was asked and has nothing to say
+The answer holds only what is worth it: of a node that did as it was asked and has nothing to say
 there is nothing in it.
 """
 
@@ -53,6 +53,6 @@ def outcomes_of(body: Mapping[str, Any], nodes: Iterable[str]) -> dict[str, Outc
 
 
 def _failure(failed: dict[str, Any], node: str) -> ControlError:
-    told = object_of(failed, node)
-    error = text_of(told, "error", LONGEST_TEXT)
-    return ControlError(error, text_of(told, "hint", LONGEST_TEXT, default=""))
+    failure = object_of(failed, node)
+    error = text_of(failure, "error", LONGEST_TEXT)
+    return ControlError(error, text_of(failure, "hint", LONGEST_TEXT, default=""))

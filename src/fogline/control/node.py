@@ -15,7 +15,7 @@ from typing import Any, Self
 from fogline.broker import BrokerError, Message
 from fogline.common.errors import DataError
 from fogline.control import topics
-from fogline.control.announcements import Birth
+from fogline.control.announcements import Announcement
 from fogline.control.calls import Body
 from fogline.control.connection import ControlOptions, Hooks
 from fogline.control.peer import Peer, ServedTopic
@@ -29,9 +29,9 @@ from fogline.model.nodes import Node
 class ControlledNodes:
     """`start` once, then everything else from any thread, then `close`.
 
-    If `describe` or `status` of a member raises, nothing is told in its place and `problem` says
-    why. Operations are those given, and `describe`, which answers the status. `settle` is called
-    once for all requests that were carried out together, before they are answered.
+    If `describe` or `status` of a member raises, nothing is published in its place and `problem`
+    says why. Operations are those given, and `describe`, which answers the status. `settle` is
+    called once for all requests that were carried out together, before they are answered.
 
     The constructor raises `UsageError` when the address is none.
     """
@@ -50,12 +50,12 @@ class ControlledNodes:
         made = [Presence(one, self.instance, options, self._through) for one in members]
         self._presences = {presence.name: presence for presence in made}
         self._changed: set[str] = set()
-        """Nodes whose status is to be told at once."""
+        """Nodes whose status is to be published at once."""
         self._trouble = ""
         self._regular = Beat(self._look_at_all, options.status_seconds)
         self._urgent = Beat(self._look_at_changed, math.inf, due=math.inf)
-        births = (one.birth for one in made)
-        self._rhythm = Rhythm(self._regular, self._urgent, *births, after=self._publish)
+        announcements = (one.announcement for one in made)
+        self._rhythm = Rhythm(self._regular, self._urgent, *announcements, after=self._publish)
         self._peer = Peer(
             url,
             options.for_broker(f"fog{self.instance}", made[0].will(everybody=len(made) > 1)),
@@ -85,13 +85,14 @@ class ControlledNodes:
         self._rhythm.start()
 
     def tell(self, *names: str) -> None:
-        """The status of these nodes is different: it is told at once. Calls in quick succession
-        count as one."""
+        """The status of these nodes is different: it is published at once. Calls in quick
+        succession count as one."""
         self._changed.update(names)
         self._rhythm.hurry(self._urgent)
 
     def announce(self) -> None:
-        """What describes the nodes is different: their births are told anew, at once."""
+        """What describes the nodes is different: their announcements are published anew, at
+        once."""
         self._announce(*self._presences.values())
 
     def close(self) -> None:
@@ -111,7 +112,7 @@ class ControlledNodes:
 
     def _announce(self, *presences: Presence) -> None:
         self._changed.update(one.name for one in presences)
-        self._rhythm.hurry(self._urgent, *(one.birth for one in presences))
+        self._rhythm.hurry(self._urgent, *(one.announcement for one in presences))
 
     def _look_at_all(self) -> None:
         self._changed.clear()
@@ -122,40 +123,47 @@ class ControlledNodes:
         while self._changed:
             self._presences[self._changed.pop()].news.perform()
 
-    def _untold(self) -> list[Message]:
+    def _pending_messages(self) -> list[Message]:
         """What the nodes have to tell. Their statuses go together, unless the one on whose topic
         that would be has to keep quiet."""
-        found = {name: one.untold() for name, one in self._presences.items()}
-        births = [birth for birth, _ in found.values() if birth is not None]
+        found = {name: one.take_pending() for name, one in self._presences.items()}
+        announcements = [
+            announcement for announcement, _ in found.values() if announcement is not None
+        ]
         statuses = {name: status for name, (_, status) in found.items() if status is not None}
         through = self._through
         if not statuses or (through and not self._presences[through].in_charge()):
             through = ""
         everybody = len(statuses) == len(found)
-        return births + status_messages(self.instance, statuses, through, everybody)
+        return announcements + status_messages(self.instance, statuses, through, everybody)
 
     def _publish(self) -> None:
-        """What all nodes had to tell at a time, at once."""
-        messages = self._untold()
+        """What all nodes have to publish at a time, at once."""
+        messages = self._pending_messages()
         if messages and self.connected and not self._closing.is_set():
             try:
                 self._peer.publish(*messages)
                 self._trouble = ""
             except BrokerError as error:
-                self._trouble = f"what is told regularly cannot be told: {error}"
+                self._trouble = f"the status cannot be published: {error}"
 
     def _heard(self, message: Message) -> None:
-        """A birth topic says something: where that is not that we are online, it is put right."""
-        name, _ = topics.told(message.topic)
-        told = self._presences.get(name)
-        if told is None:
+        """An announcement topic says something: where that is not that we are online, it is put
+        right."""
+        name, _ = topics.parse_topic(message.topic)
+        presence = self._presences.get(name)
+        if presence is None:
             return
         try:
-            birth = Birth.decode(message.payload, name)
+            announcement = Announcement.decode(message.payload, name)
         except DataError:
-            birth = None
-        about = self._presences.values() if birth is not None and birth.everybody else [told]
-        self._announce(*(one for one in about if one.contradicts(birth, message.retain)))
+            announcement = None
+        about = (
+            self._presences.values()
+            if announcement is not None and announcement.everybody
+            else [presence]
+        )
+        self._announce(*(one for one in about if one.contradicts(announcement, message.retain)))
 
 
 class ControlledNode(ControlledNodes):
@@ -173,7 +181,8 @@ class ControlledNode(ControlledNodes):
         (self.name,) = self._presences
 
     def changed(self) -> None:
-        """The status is different: it is told at once. Calls in quick succession count as one."""
+        """The status is different: it is published at once. Calls in quick succession count as
+        one."""
         self.tell(self.name)
 
     def call(self, op: str, body: Mapping[str, Any], timeout: float) -> Body:

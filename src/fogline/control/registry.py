@@ -1,4 +1,4 @@
-"""What is known of all nodes, from what they told. No I/O and no clock: the time is passed in.
+"""What is known of all nodes, from what they published. No I/O and no clock: the time is passed in.
 
 Times are those of hearing, so the clocks of the nodes do not matter.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fogline.common.errors import DataError
-from fogline.control.announcements import Birth, Status
+from fogline.control.announcements import Announcement, Status
 from fogline.model.nodes import GONE, ONLINE, SILENT, NodeView
 
 SILENT_SECONDS = 8.0
@@ -18,27 +18,27 @@ SILENT_SECONDS = 8.0
 
 @dataclass(slots=True)
 class _Known:
-    """One node: its last birth, when that came true, and its last status."""
+    """One node: its last announcement, when that came true, and its last status."""
 
-    birth: Birth
+    announcement: Announcement
     since: float
     told: float
     heard: float
-    """When it last told how it is, or came online."""
+    """When its last status came, or it came online."""
     ended: float | None = None
     """When another node of its instance said that all of them are gone."""
     view: NodeView | None = None
-    """As it was last seen, until it tells something new."""
+    """As it was last seen, until it publishes something new."""
 
     def silent(self, now: float) -> bool:
-        return self.state_told == ONLINE and now - self.heard >= SILENT_SECONDS
+        return self.reported_state == ONLINE and now - self.heard >= SILENT_SECONDS
 
     @property
-    def state_told(self) -> str:
-        return self.birth.state if self.ended is None else GONE
+    def reported_state(self) -> str:
+        return self.announcement.state if self.ended is None else GONE
 
     def state(self, now: float) -> str:
-        return SILENT if self.silent(now) else self.state_told
+        return SILENT if self.silent(now) else self.reported_state
 
     def state_since(self, now: float) -> float:
         if self.silent(now):
@@ -47,10 +47,10 @@ class _Known:
 
 
 class NodeRegistry:
-    """Births and statuses in, views out. Not for several threads at once.
+    """Announcements and statuses in, views out. Not for several threads at once.
 
-    A payload that is no birth or status changes nothing and is counted in `bad`; an empty one,
-    as brokers send it when a retained message is cleared, makes the node unknown.
+    A payload that is no announcement or status changes nothing and is counted in `bad`; an empty
+    one, as brokers send it when a retained message is cleared, makes the node unknown.
     """
 
     def __init__(self) -> None:
@@ -60,20 +60,20 @@ class NodeRegistry:
         self._ends: dict[str, float] = {}
         """The instances of which all nodes are gone, and since when."""
         self._seen: dict[str, NodeView] | None = None
-        """The views of now, until somebody tells something new or falls silent."""
+        """The views of now, until somebody publishes something new or falls silent."""
         self._seen_until = 0.0
 
-    def note_birth(self, name: str, payload: bytes, now: float) -> bool:
+    def note_announcement(self, name: str, payload: bytes, now: float) -> bool:
         """Whether views are different now."""
         self._seen = None
         if not payload:
             return self.forget(name, now)
         try:
-            birth = Birth.decode(payload, name)
+            announcement = Announcement.decode(payload, name)
         except DataError:
             self.bad += 1
             return False
-        return self._take_birth(name, birth, now)
+        return self._take_announcement(name, announcement, now)
 
     def note_status(self, name: str, payload: bytes, now: float) -> bool:
         """Whether views are different now, apart from `told`."""
@@ -93,7 +93,7 @@ class NodeRegistry:
     def through(self, name: str) -> str:
         """The node on whose topics it is asked; empty: its own."""
         known = self._nodes.get(name)
-        return known.birth.through if known else ""
+        return known.announcement.through if known else ""
 
     def forget(self, name: str, now: float) -> bool:
         """Whether the node was known; it is again when it announces itself."""
@@ -120,36 +120,36 @@ class NodeRegistry:
             known.view = self._view(name, known, now)
         return known.view
 
-    def _take_birth(self, name: str, birth: Birth, now: float) -> bool:
+    def _take_announcement(self, name: str, announcement: Announcement, now: float) -> bool:
         known = self._nodes.get(name)
         if known is None:
-            self._nodes[name] = _Known(birth, now, now, now)
-            self._note_end(birth, now)
+            self._nodes[name] = _Known(announcement, now, now, now)
+            self._note_end(announcement, now)
             return True
-        before = known.birth
-        other = birth.instance != before.instance
-        if other and birth.state == GONE and before.state == ONLINE:
+        before = known.announcement
+        other = announcement.instance != before.instance
+        if other and announcement.state == GONE and before.state == ONLINE:
             # The last will of an earlier start, or of a rival: not of the one that is there.
             return False
         known.told = now
-        if other or birth.state != before.state:
+        if other or announcement.state != before.state:
             known.since = known.heard = now
-        known.birth = before if birth == before else birth
+        known.announcement = before if announcement == before else announcement
         known.view = None
-        self._note_end(birth, now)
-        return birth != before
+        self._note_end(announcement, now)
+        return announcement != before
 
-    def _note_end(self, birth: Birth, now: float) -> None:
-        if birth.everybody or self._ends:
+    def _note_end(self, announcement: Announcement, now: float) -> None:
+        if announcement.everybody or self._ends:
             self._note_ends(now)
 
     def _note_ends(self, now: float) -> None:
         """Nodes that share a last will are gone for as long as it stands, in whatever order the
-        broker delivers it and the births of before."""
-        ends = {k.birth.instance for k in self._nodes.values() if k.birth.everybody}
+        broker delivers it and the announcements of before."""
+        ends = {k.announcement.instance for k in self._nodes.values() if k.announcement.everybody}
         self._ends = {instance: self._ends.get(instance, now) for instance in ends}
         for known in self._nodes.values():
-            ended = self._ends.get(known.birth.instance)
+            ended = self._ends.get(known.announcement.instance)
             if known.ended is not None and ended is None:
                 known.since = known.heard = now
             if known.ended != ended:
@@ -161,7 +161,7 @@ class NodeRegistry:
             self._statuses[name] = status
             return False
         known.view = None
-        instance = known.birth.instance
+        instance = known.announcement.instance
         if status.instance != instance:
             if before is None or before.instance != instance:
                 self._statuses[name] = status
@@ -175,17 +175,17 @@ class NodeRegistry:
 
     def _view(self, name: str, known: _Known, now: float) -> NodeView:
         status = self._statuses.get(name)
-        if status is None or status.instance != known.birth.instance:
-            status = Status(0.0, known.birth.instance)
+        if status is None or status.instance != known.announcement.instance:
+            status = Status(0.0, known.announcement.instance)
         return NodeView(
-            node=known.birth.node,
+            node=known.announcement.node,
             state=known.state(now),
             since=known.state_since(now),
             jobs=status.jobs,
             links=status.links,
             told=known.told,
-            instance=known.birth.instance,
-            clean=known.birth.clean,
+            instance=known.announcement.instance,
+            clean=known.announcement.clean,
             healthy=status.healthy,
         )
 

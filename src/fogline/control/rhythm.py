@@ -41,7 +41,7 @@ class Beat:
             self.problem = ""
         except Exception as error:
             if not self.problem:
-                _log.exception("what is told regularly cannot be told")
+                _log.exception("what is published regularly cannot be published")
             self.problem = f"{type(error).__name__}: {error}"
 
 

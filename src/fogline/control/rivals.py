@@ -1,8 +1,8 @@
 """Two nodes of one name: who of them gives way. No I/O and no clock: the time is passed in.
 
 The one that was started first stays, so a node started by mistake does not disturb one that works.
-Only what is heard afresh counts: a retained birth may be that of a process that died with the
-broker.
+Only what is heard afresh counts: a retained announcement may be that of a process that died with
+the broker.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import time
 
-from fogline.control.announcements import Birth
+from fogline.control.announcements import Announcement
 from fogline.model.nodes import ONLINE
 
 
@@ -29,14 +29,14 @@ class Rivals:
         self._other = ""
         self._heard = 0.0
 
-    def note(self, birth: Birth, now: float) -> None:
-        """A birth of our name was heard, just now."""
-        if birth.instance == self._instance:
+    def note(self, announcement: Announcement, now: float) -> None:
+        """An announcement of our name was heard, just now."""
+        if announcement.instance == self._instance:
             return
-        if birth.state == ONLINE:
-            if not self._present(now) or birth.instance <= self._other:
-                self._other, self._heard = birth.instance, now
-        elif birth.instance == self._other:
+        if announcement.state == ONLINE:
+            if not self._present(now) or announcement.instance <= self._other:
+                self._other, self._heard = announcement.instance, now
+        elif announcement.instance == self._other:
             self._other = ""
 
     def yields(self, now: float) -> bool:

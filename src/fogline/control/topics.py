@@ -42,8 +42,8 @@ def is_answers(topic: str) -> bool:
     return head == _ANSWERS and is_name(client)
 
 
-def told(topic: str) -> tuple[str, str]:
-    """The node and what it tells (`birth`, `status`); empty texts for any other topic."""
+def parse_topic(topic: str) -> tuple[str, str]:
+    """The node and what it publishes (`birth`, `status`); empty texts for any other topic."""
     head, _, rest = topic.partition(f"{_NODES}/")
     node, _, kind = rest.partition("/")
     return (node, kind) if not head and is_name(node) else ("", "")

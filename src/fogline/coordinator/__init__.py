@@ -1,1 +1,1 @@
-"""Keeps what is wanted, and makes the nodes do it."""
+"""Keeps the desired state and reconciles the nodes with it."""

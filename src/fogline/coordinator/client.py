@@ -89,7 +89,7 @@ class CoordinatorClient(HttpClient):
         return self.ask("GET", "/packages")
 
     def progress(self, settle: float = 0.0) -> Any:
-        """`settle`: how many seconds to wait until all is as wanted, 60 at most."""
+        """`settle`: how many seconds to wait until the desired state is reached, 60 at most."""
         return self.ask("GET", "/progress", [("settle", f"{settle:g}")])
 
     def nodes(self) -> Any:
@@ -156,5 +156,5 @@ def _packages(hashes: Mapping[str, str] | None) -> list[tuple[str, str]]:
     return [("package", f"{name}={sha256}") for name, sha256 in (hashes or {}).items()]
 
 
-def _dry_run(wanted: bool) -> list[tuple[str, str]]:
-    return [("dry_run", "true")] if wanted else []
+def _dry_run(dry_run: bool) -> list[tuple[str, str]]:
+    return [("dry_run", "true")] if dry_run else []

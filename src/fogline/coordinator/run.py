@@ -1,4 +1,4 @@
-"""`fogline coordinator`: in the foreground until it is told to stop."""
+"""`fogline coordinator`: in the foreground until it is stopped."""
 
 from __future__ import annotations
 

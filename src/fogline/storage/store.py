@@ -250,8 +250,8 @@ class SiteStore:
         without: Collection[str] = (),
     ) -> Changes:
         """Values on disk in the order in which they came, from behind a `seq`."""
-        wanted = Selection.of(metrics, None, None, None, share, without)
-        return self._following.page(after, wanted, limit)
+        selection = Selection.of(metrics, None, None, None, share, without)
+        return self._following.page(after, selection, limit)
 
     def metrics(self, prefix: str = "", without: Collection[str] = ()) -> pa.Table:
         """Columns `metric` and `entity`, each pair once, of metrics that begin so."""

@@ -83,7 +83,7 @@ class Prober:
             batch = control.receive(timeout=_WAIT_SECONDS)
             for message in batch:
                 name = message.topic.split("/")[2]
-                self._registry.note_birth(name, message.payload, time.time())
+                self._registry.note_announcement(name, message.payload, time.time())
             control.acknowledge(batch)
 
     def _measure(self, bandwidth: bool) -> None:

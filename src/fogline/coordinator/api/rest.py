@@ -18,7 +18,7 @@ from fogline.coordinator.api.service import Service
 from fogline.coordinator.api.tokens import Tokens
 
 OPEN = ("/health", "/docs", "/openapi.json")
-ABOUT = "What is wanted of the nodes, and how they are. All but /health and this page need a token."
+ABOUT = "Desired state and status of the nodes. All but /health and this page need a token."
 
 ERRORS = ErrorReplies("coordinator", otherwise=400, fields={"problems": []})
 
@@ -43,10 +43,10 @@ def make_app(service: Service, tokens: Tokens) -> FastAPI:
 
 
 def _described(app: FastAPI) -> dict[str, Any]:
-    told = FastAPI.openapi(app)
-    schemes = told.setdefault("components", {}).setdefault("securitySchemes", {})
+    schema = FastAPI.openapi(app)
+    schemes = schema.setdefault("components", {}).setdefault("securitySchemes", {})
     schemes["token"] = {"type": "http", "scheme": "bearer", "description": "a line of tokens_file"}
-    return told
+    return schema
 
 
 def _add(app: FastAPI, address: Endpoint) -> None:

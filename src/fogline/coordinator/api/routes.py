@@ -33,8 +33,8 @@ def service_of(request: Request) -> Service:
 
 async def post_job(request: Request) -> Json:
     description = await read_object(request)
-    told = await run_in_threadpool(service_of(request).post_job, description)
-    return Json(told, 201 if told["changed"] else 200)
+    result = await run_in_threadpool(service_of(request).post_job, description)
+    return Json(result, 201 if result["changed"] else 200)
 
 
 def get_jobs(request: Request) -> Json:
@@ -167,14 +167,15 @@ def delete_replica(request: Request, origin: str, holder: str) -> Json:
 async def get_progress(
     request: Request, settle: float = Query(default=0.0, ge=0.0, le=60.0)
 ) -> Json:
-    """With `settle` the answer comes when all is as wanted, or after so many seconds."""
-    told = service_of(request).progress
-    return Json(await to_thread.run_sync(told, settle, limiter=_WAITING if settle else None))
+    """With `settle` the answer comes when the observed state is the desired one, or after so many
+    seconds."""
+    progress = service_of(request).progress
+    return Json(await to_thread.run_sync(progress, settle, limiter=_WAITING if settle else None))
 
 
 def get_health(request: Request) -> Json:
-    told = service_of(request).health()
-    return Json(told, 200 if told["ok"] else 503)
+    health = service_of(request).health()
+    return Json(health, 200 if health["ok"] else 503)
 
 
 def get_openapi(request: Request) -> Json:
@@ -209,7 +210,7 @@ ROUTES = (
         schema=CHANGE,
     ),
     Endpoint("DELETE", "/jobs/{name}", delete_job, "Delete a job"),
-    Endpoint("GET", "/jobs/{name}/logs", get_logs, "What a job said last"),
+    Endpoint("GET", "/jobs/{name}/logs", get_logs, "The last lines of a job's log"),
     Endpoint("GET", "/pipelines", get_pipelines, "All pipelines"),
     Endpoint(
         "PUT", "/pipelines/{name}", put_pipeline, "Deploy or change a pipeline", PIPELINE_TYPES
@@ -229,12 +230,12 @@ ROUTES = (
         types=("application/octet-stream",),
     ),
     Endpoint("GET", "/packages", get_packages, "All packages"),
-    Endpoint("GET", "/nodes", get_nodes, "All nodes and what they tell"),
+    Endpoint("GET", "/nodes", get_nodes, "All nodes and their status"),
     Endpoint("DELETE", "/nodes/{name}", delete_node, "Forget a node that will not come back"),
     Endpoint("GET", "/nodes/{name}/history", get_history, "When a node failed and was restarted"),
-    Endpoint("GET", "/replicas", get_replicas, "Copies of stored values: wanted and held"),
-    Endpoint("PUT", "/replicas/{origin}/{holder}", put_replica, "Want a copy", PIPELINE_TYPES[1:2]),
-    Endpoint("DELETE", "/replicas/{origin}/{holder}", delete_replica, "Do not want a copy"),
+    Endpoint("GET", "/replicas", get_replicas, "Copies of stored values: desired and held"),
+    Endpoint("PUT", "/replicas/{origin}/{holder}", put_replica, "Add a copy", PIPELINE_TYPES[1:2]),
+    Endpoint("DELETE", "/replicas/{origin}/{holder}", delete_replica, "Remove a copy"),
     Endpoint("GET", "/fabric", get_fabric, "Which sites have the fabric's secret"),
     Endpoint("POST", "/fabric/rotate-secret", rotate_secret, "Make a new secret of the fabric"),
     Endpoint("GET", "/progress", get_progress, "How many jobs are in which state"),

@@ -54,7 +54,7 @@ LOGS_SECONDS = 10.0
 _GATHER_SECONDS = 0.002
 """Nodes tell one after the other: so much later there are more of them to count at once."""
 _TELL_SECONDS = 0.05
-"""How long a change waits for the nodes to be told of it before it is answered."""
+"""How long a change waits until it is sent to the nodes, before it is answered."""
 SINGLE = "job"
 """The format of a job that was posted alone."""
 
@@ -100,7 +100,7 @@ class Service:
         dry_run: bool = False,
         packages: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Replaces a pipeline, or with `dry_run` only tells what would change. `packages`: hashes
+        """Replaces a pipeline, or with `dry_run` only returns what would change. `packages`: hashes
         of files that the text names, instead of what is known under these names."""
         _check_name(name, "pipeline")
         if format not in FORMATS:
@@ -194,10 +194,10 @@ class Service:
 
         def change(plan: DesiredState) -> tuple[str, Job, Job]:
             home, job = _there(plan.jobs.get(name), f"job {name!r}")
-            told = parameters
+            values = parameters
             if plan.stored[home].format == PLAN and isinstance(job.work, Steps):
-                told = step_parameters(job.work.steps, parameters)
-            new = patched(job, told, running)
+                values = step_parameters(job.work.steps, parameters)
+            new = patched(job, values, running)
             if dict(new.parameters) != dict(job.parameters):
                 self._parts.compiler.check_job(new, self._world(plan))
             return home, job, new
@@ -217,10 +217,10 @@ class Service:
             raise UnavailableError(f"node {job.node!r} cannot be asked: it is not online", hint)
         body = {"job": name, "lines": lines}
         try:
-            told = self._parts.control.send(job.node, "logs", body, LOGS_SECONDS)
-            return dict(told.result(LOGS_SECONDS + 2))
+            future = self._parts.control.send(job.node, "logs", body, LOGS_SECONDS)
+            return dict(future.result(LOGS_SECONDS + 2))
         except (FoglineError, TimeoutError) as error:
-            text = f"node {job.node!r} does not tell: {error}"
+            text = f"node {job.node!r} did not send its log: {error}"
             raise UnavailableError(text) from error
 
     # ── the rest ─────────────────────────────────────────────────────────────────────────────────
@@ -264,7 +264,7 @@ class Service:
         return self._parts.secret
 
     def remove_packages(self) -> list[str]:
-        """Those that no job refers to, and none did for a day; tells their hashes."""
+        """Those that no job refers to, and none did for a day; returns their hashes."""
         with self._lock:
             jobs = (job for _, job in self._plan().jobs.values())
             used = {job.work.package for job in jobs if isinstance(job.work, Code)}
@@ -283,15 +283,15 @@ class Service:
         return [{"id": e.id, "at": e.at, "kind": e.kind, **e.body} for e in entries]
 
     def progress(self, settle: float = 0.0) -> dict[str, Any]:
-        """How many jobs are in which state, and how many are still where they are not wanted. Waits
-        up to `settle` seconds until all is as wanted."""
+        """How many jobs are in which state, and how many are still where they should not be. Waits
+        up to `settle` seconds until the observed state is the desired one."""
         deadline, news = time.monotonic() + settle, self._parts.loop.news
         while True:
             seen, views = news.number, self._parts.nodes.views()
-            told = progress(self._parts.planner.plan(views), views)
+            summary = progress(self._parts.planner.plan(views), views)
             left = deadline - time.monotonic()
-            if told["settled"] or left <= 0:
-                return told
+            if summary["settled"] or left <= 0:
+                return summary
             news.wait(seen, left)
             time.sleep(min(left, _GATHER_SECONDS))
 
@@ -360,10 +360,12 @@ class Service:
             revision = self._keep(plan, new, format, text)
         for other in others.values() if not dry_run else ():
             self._store_changed(plan, other)
-        told = _told(new.name, revision, difference, compiled.notes) | {"left": len(new.jobs)}
+        change = _change_payload(new.name, revision, difference, compiled.notes) | {
+            "left": len(new.jobs)
+        }
         changes = [diff(pipelines[o.name], o).as_json() for o in others.values()]
         changed = fresh or bool(others)
-        return told | {"changed": changed and not dry_run, "dry_run": dry_run, "others": changes}
+        return change | {"changed": changed and not dry_run, "dry_run": dry_run, "others": changes}
 
     def _check(
         self,
@@ -410,7 +412,9 @@ class Service:
         self._parts.store.tidy()
 
 
-def _told(name: str, revision: int, difference: Diff, notes: tuple[str, ...]) -> dict[str, Any]:
+def _change_payload(
+    name: str, revision: int, difference: Diff, notes: tuple[str, ...]
+) -> dict[str, Any]:
     return {
         "name": name,
         "revision": revision,

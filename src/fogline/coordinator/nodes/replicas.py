@@ -1,4 +1,4 @@
-"""Copies of nodes' values that are wanted: what several decisions make together. No I/O."""
+"""Copies of nodes' values that are desired: what several decisions make together. No I/O."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def refused(decisions: Iterable[Decision]) -> frozenset[tuple[str, str]]:
     return frozenset(item.pair for item in decisions if item.reason == REFUSED)
 
 
-def wanted(decisions: Iterable[Decision]) -> dict[str, dict[str, Metrics]]:
+def desired_copies(decisions: Iterable[Decision]) -> dict[str, dict[str, Metrics]]:
     """By holder and origin. All values win over some; some and some are both."""
     found: dict[str, dict[str, Metrics]] = {}
     for item in decisions:
@@ -78,25 +78,25 @@ def _covers(prefix: str, name: str) -> bool:
 
 
 def to_hold(
-    wanted_here: CopiesByNode, report: Report, may_drop: Mapping[str, bool], holder: str
+    desired_here: CopiesByNode, report: Report, may_drop: Mapping[str, bool], holder: str
 ) -> dict[str, Metrics]:
-    """What a holder is told to keep, given what it holds.
+    """What a holder is to keep, given what it holds.
 
-    `may_drop` says of an origin whether its values are surely elsewhere or surely unwanted. Of any
-    other (it is away, or was never heard of) a copy is not dropped and not made smaller: it may be
-    the only one left.
+    `may_drop` says of an origin whether its values are surely elsewhere or surely not desired. Of
+    any other (it is away, or was never heard of) a copy is not dropped and not made smaller: it may
+    be the only one left.
     """
-    told = {origin: metrics for origin, metrics in wanted_here.items() if origin != holder}
+    copies = {origin: metrics for origin, metrics in desired_here.items() if origin != holder}
     for origin, held in report.copies.items():
         if origin != holder and not may_drop.get(origin, False):
-            told[origin] = united(told.get(origin, ()), united(held.metrics, held.wanted))
-    return told
+            copies[origin] = united(copies.get(origin, ()), united(held.metrics, held.wanted))
+    return copies
 
 
-def holds(report: Report, told: CopiesByNode) -> bool:
-    """Whether a holder has exactly the copies it was told, or is making them."""
+def holds(report: Report, desired: CopiesByNode) -> bool:
+    """Whether a holder has exactly the desired copies, or is making them."""
     held = {origin: _as_set(item.wanted) for origin, item in report.copies.items()}
-    return held == {origin: _as_set(metrics) for origin, metrics in told.items()}
+    return held == {origin: _as_set(metrics) for origin, metrics in desired.items()}
 
 
 def _as_set(metrics: Metrics) -> frozenset[str] | None:

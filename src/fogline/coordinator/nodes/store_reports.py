@@ -1,4 +1,4 @@
-"""What a node tells about its store, checked: a node may answer anything.
+"""The report of a node about its store, checked: a node may answer anything.
 
 `read_report` raises DataError and nothing else, whatever the answer is.
 """
@@ -26,7 +26,7 @@ LONGEST_NAME = 1_026
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A copy at the node that tells: of which metrics, and complete up to when."""
+    """A copy at the node that reports: of which metrics, and complete up to when."""
 
     metrics: Metrics
     until: float | None
@@ -90,31 +90,31 @@ def read_report(body: Mapping[str, Any]) -> Report:
     """The answer to the operation `store`."""
     id, metrics, copies = body.get("id"), body.get("metrics"), body.get("copies")
     if not isinstance(id, str) or not 0 < len(id) <= 200:
-        raise DataError("it tells no id of its store")
+        raise DataError("its report has no store id")
     if not isinstance(metrics, dict) or len(metrics) > MOST_METRICS:
-        raise DataError(f"it tells no sizes of at most {MOST_METRICS:,} metrics")
+        raise DataError(f"its report has no sizes of metrics, at most {MOST_METRICS:,}")
     if not isinstance(copies, dict) or len(copies) > MOST_COPIES:
-        raise DataError(f"it tells no copies, {MOST_COPIES:,} at most")
+        raise DataError(f"its report has no copies, at most {MOST_COPIES:,}")
     for name in metrics:
         check_metric(name)
     return Report(
         id,
         _size(body.get("bytes"), "its store"),
         {name: _size(size, "a metric") for name, size in metrics.items()},
-        {origin: _held(origin, told) for origin, told in copies.items()},
+        {origin: _held(origin, data) for origin, data in copies.items()},
         read_shares(body.get("shares", {})),
     )
 
 
-def read_metrics(told: Any) -> Metrics:
+def read_metrics(data: Any) -> Metrics:
     """null, or a list of names and prefixes; each once, in their order."""
-    if told is None:
+    if data is None:
         return None
-    if not isinstance(told, list) or len(told) > MOST_METRICS:
+    if not isinstance(data, list) or len(data) > MOST_METRICS:
         raise DataError(f"metrics are null for all, or a list of {MOST_METRICS:,} names at most")
-    for name in told:
+    for name in data:
         check_metric(name)
-    return tuple(sorted(set(told)))
+    return tuple(sorted(set(data)))
 
 
 def check_metric(name: Any) -> None:
@@ -128,33 +128,33 @@ def check_metric(name: Any) -> None:
         raise DataError(f"a metric's name has at most {LONGEST_NAME:,} bytes, none of them zero")
 
 
-def _held(origin: str, told: Any) -> Held:
-    if not is_name(origin) or not isinstance(told, dict):
-        raise DataError(f"it tells of a copy of {origin[:100]!r}, which is none")
+def _held(origin: str, data: Any) -> Held:
+    if not is_name(origin) or not isinstance(data, dict):
+        raise DataError(f"its report has a wrong copy of {origin[:100]!r}")
     return Held(
-        read_metrics(told.get("metrics")),
-        _time(told.get("until")),
-        _size(told.get("bytes"), f"its copy of {origin}"),
-        read_metrics(told.get("wanted", told.get("metrics"))),
+        read_metrics(data.get("metrics")),
+        _time(data.get("until")),
+        _size(data.get("bytes"), f"its copy of {origin}"),
+        read_metrics(data.get("wanted", data.get("metrics"))),
     )
 
 
-def _size(told: Any, what: str) -> int:
-    if isinstance(told, bool) or not isinstance(told, int) or not 0 <= told <= LARGEST:
-        raise DataError(f"it tells no size of {what} in bytes")
-    return told
+def _size(data: Any, what: str) -> int:
+    if isinstance(data, bool) or not isinstance(data, int) or not 0 <= data <= LARGEST:
+        raise DataError(f"its report has no size of {what} in bytes")
+    return data
 
 
-def _time(told: Any) -> float | None:
+def _time(data: Any) -> float | None:
     """Microseconds since 1970, or ISO 8601, as seconds."""
-    if told is None:
+    if data is None:
         return None
     try:
-        if isinstance(told, str) and len(told) <= 40:
-            found = datetime.fromisoformat(told)
+        if isinstance(data, str) and len(data) <= 40:
+            found = datetime.fromisoformat(data)
             return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-        if isinstance(told, int | float) and not isinstance(told, bool):
-            return datetime.fromtimestamp(told / 1e6, UTC).timestamp()
+        if isinstance(data, int | float) and not isinstance(data, bool):
+            return datetime.fromtimestamp(data / 1e6, UTC).timestamp()
     except (ValueError, OverflowError, OSError):
         pass
-    raise DataError("it tells no time up to which a copy is complete")
+    raise DataError("its report has no time up to which a copy is complete")

@@ -13,10 +13,10 @@ from fogline.model.jobs import Job, Pipeline, Scalar, Steps
 
 def patched(job: Job, parameters: Mapping[str, Scalar | None], running: bool | None) -> Job:
     """Parameters are added to those the job has; one that is None is taken back."""
-    wanted = job.running if running is None else running
-    told = {**job.parameters, **parameters}
-    kept = {name: value for name, value in told.items() if value is not None}
-    return replace(job, parameters=kept, running=wanted)
+    desired = job.running if running is None else running
+    merged = {**job.parameters, **parameters}
+    kept = {name: value for name, value in merged.items() if value is not None}
+    return replace(job, parameters=kept, running=desired)
 
 
 def with_job(pipeline: Pipeline, job: Job) -> Pipeline:

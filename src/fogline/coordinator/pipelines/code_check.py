@@ -79,12 +79,12 @@ def _run(folder: Path, file: str, entry: str, seconds: float) -> dict[str, objec
         start_new_session=True,
     ) as process:
         try:
-            told, _ = process.communicate(timeout=seconds + 10)
+            output, _ = process.communicate(timeout=seconds + 10)
         except subprocess.TimeoutExpired:
             process.kill()
-            told = b'{"late": true}'
+            output = b'{"late": true}'
     try:
-        answer = json.loads(told)
+        answer = json.loads(output)
     except ValueError:
         answer = {"ended": process.returncode}
     return answer if isinstance(answer, dict) else {}

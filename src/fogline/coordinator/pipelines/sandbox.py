@@ -35,26 +35,26 @@ def main(task: dict[str, Any]) -> None:
         os.close(answers)
         _work(task, answer)
     os.close(answer)
-    told = _wait(answers, worker, time.monotonic() + task["seconds"])
+    output = _wait(answers, worker, time.monotonic() + task["seconds"])
     end_children()
-    sys.stdout.write(told)
+    sys.stdout.write(output)
 
 
 def _wait(answers: int, worker: int, deadline: float) -> str:
-    told = b""
+    output = b""
     while (left := deadline - time.monotonic()) > 0:
         ready, _, _ = select.select([answers], [], [], min(left, 0.05))
         part = os.read(answers, 65536) if ready else b""
-        told += part
-        if told.endswith(b"\n"):
-            return told.decode()
+        output += part
+        if output.endswith(b"\n"):
+            return output.decode()
         if not part:
             ended, status = os.waitpid(worker, os.WNOHANG)
             if ended and not select.select([answers], [], [], 0)[0]:
                 return json.dumps({"ended": os.waitstatus_to_exitcode(status)})
             if ended:
                 rest = os.read(answers, 65536)
-                return (told + rest).decode() or json.dumps(
+                return (output + rest).decode() or json.dumps(
                     {"ended": os.waitstatus_to_exitcode(status)}
                 )
     return json.dumps({"late": True})
@@ -92,10 +92,10 @@ def _work(task: dict[str, Any], answer: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 20, 64 << 20))
     try:
-        told = trial(task["file"], task["entry"])
+        result = trial(task["file"], task["entry"])
     except BaseException as error:
-        told = {"problem": f"{task['file']} cannot be used: {type(error).__name__}"}
-    os.write(answer, json.dumps(told).encode() + b"\n")
+        result = {"problem": f"{task['file']} cannot be used: {type(error).__name__}"}
+    os.write(answer, json.dumps(result).encode() + b"\n")
     os._exit(0)
 
 

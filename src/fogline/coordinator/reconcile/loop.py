@@ -39,7 +39,7 @@ meanwhile is taken together. When all that was asked is answered, it goes on at 
 LOG_SECONDS = 0.25
 """What happened is written down no more often: the store waits for the disk each time."""
 
-MOST_TOLD = 20
+MOST_SHOWN = 20
 """Nodes and jobs in a line of the event log."""
 
 _say = logging.getLogger(__name__)
@@ -128,9 +128,9 @@ class Loop:
         self.memory = Memory(seed)
         self.news = News()
         """Of what nodes tell and answer."""
-        self._rounds = self._told_round = 0
-        """How many have begun, and the last in which the nodes were told all there was."""
-        self._told = threading.Condition()
+        self._rounds = self._sent_round = 0
+        """How many have begun, and the last in which the nodes were sent all there was."""
+        self._sent = threading.Condition()
         self.failures = 0
         self.problem = ""
         self._answers: queue.SimpleQueue[tuple[CommandResult, Command]] = queue.SimpleQueue()
@@ -157,8 +157,8 @@ class Loop:
         self._woken.set()
         self._asked.hurry()
         if seconds and self.alive:
-            with self._told:
-                self._told.wait_for(lambda: self._told_round >= desired, seconds)
+            with self._sent:
+                self._sent.wait_for(lambda: self._sent_round >= desired, seconds)
 
     def stop(self) -> None:
         self._ended.set()
@@ -184,9 +184,9 @@ class Loop:
         self._record(Look(plan.desired, views, plan.order, now))
         commands, self.memory = decide(plan.desired, views, plan.order, self.memory, now)
         self._send(commands)
-        with self._told:
-            self._told_round = self._rounds
-            self._told.notify_all()
+        with self._sent:
+            self._sent_round = self._rounds
+            self._sent.notify_all()
         if time.monotonic() - self._logged >= LOG_SECONDS:
             self._write_log()
 
@@ -196,7 +196,7 @@ class Loop:
         self._guarded(lambda: self._store.log(entries))
 
     def _guarded(self, call: Callable[[], None]) -> None:
-        """What cannot be written down keeps nobody from being told."""
+        """What cannot be written down keeps no command from being sent."""
         try:
             call()
         except FoglineError as error:
@@ -220,10 +220,10 @@ class Loop:
 
     def _note_failure(self, error: Exception) -> None:
         self.failures += 1
-        told = str(error) if isinstance(error, FoglineError) else repr(error)
-        if told != self.problem:
-            _say.error("the control loop goes on after: %s", told, exc_info=error)
-        self.problem = told
+        text = str(error) if isinstance(error, FoglineError) else repr(error)
+        if text != self.problem:
+            _say.error("the control loop goes on after: %s", text, exc_info=error)
+        self.problem = text
         del self._entries[:-1000]
 
     def _take_answers(self) -> None:
@@ -283,8 +283,8 @@ def _about(commands: Iterable[Command]) -> Iterator[dict[str, Any]]:
     for op, group in by_op.items():
         nodes = [command.node for command in group]
         jobs = [job for command in group for job in command.jobs]
-        told: dict[str, Any] = {"op": op, "nodes": nodes[:MOST_TOLD], "jobs": jobs[:MOST_TOLD]}
-        yield told if len(jobs) <= MOST_TOLD else told | {"of": len(jobs)}
+        event: dict[str, Any] = {"op": op, "nodes": nodes[:MOST_SHOWN], "jobs": jobs[:MOST_SHOWN]}
+        yield event if len(jobs) <= MOST_SHOWN else event | {"of": len(jobs)}
 
 
 def _problem(text: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ class ReplicaConfig:
     """What each means is in docs/copies.md."""
 
     enabled: bool = True
-    """Whether copies are decided here; what people ask for is told to the nodes in any case."""
+    """Whether copies are decided here; what people ask for is sent to the nodes in any case."""
     seconds: float = within(0.1, _DAY, 60.0)
     nodes: int = within(0, 10_000, 3)
     outgoing: int = within(0, 10_000, 3)

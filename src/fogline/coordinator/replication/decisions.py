@@ -52,7 +52,7 @@ class Decisions:
         with self._lock:
             found = tuple(item for item in self._all if item.pair == (origin, holder))
             if not found:
-                raise NotFoundError(f"no copy of {origin!r} is wanted at {holder!r}")
+                raise NotFoundError(f"no copy of {origin!r} is desired at {holder!r}")
             mark = Decision(origin, holder, REFUSED, since=at)
             decided = any(item.reason in AUTOMATIC for item in found)
             self._change([mark] if decided else [], [i for i in found if i.reason != REFUSED])

@@ -1,7 +1,7 @@
-"""Decides copies again and again, and tells the nodes; goes on whatever happens.
+"""Decides copies again and again, and sends them to the nodes; goes on whatever happens.
 
 A thread beside the control loop. Every round asks all nodes what they hold, decides, and writes the
-decisions down in one transaction; between rounds nodes are told until they hold what is wanted.
+decisions down in one transaction; between rounds they are sent until nodes hold what is desired.
 Nothing but time is lost when it is killed.
 """
 
@@ -19,9 +19,9 @@ from fogline.coordinator.nodes.replicas import (
     QUERY,
     STABILITY,
     Decision,
+    desired_copies,
     refused,
     to_hold,
-    wanted,
 )
 from fogline.coordinator.nodes.store_reports import Metrics, Report
 from fogline.coordinator.pipelines.ports import ControlPort
@@ -138,10 +138,10 @@ class ReplicaLoop:
 
     def _note_failure(self, error: Exception) -> None:
         self.failures += 1
-        told = str(error) if isinstance(error, FoglineError) else repr(error)
-        if told != self.problem:
-            _say.error("copies are decided and told on after: %s", told, exc_info=error)
-        self.problem = told
+        text = str(error) if isinstance(error, FoglineError) else repr(error)
+        if text != self.problem:
+            _say.error("the loop of copies goes on after: %s", text, exc_info=error)
+        self.problem = text
 
     # ── deciding ─────────────────────────────────────────────────────────────────────────────────
 
@@ -209,10 +209,12 @@ class ReplicaLoop:
         entries += [Entry(at, "no copy", _about(item)) for item in settled.dropped]
         self._store.log(entries)
 
-    # ── telling ──────────────────────────────────────────────────────────────────────────────────
+    # ── sending ──────────────────────────────────────────────────────────────────────────────────
 
     def _to_send(self, node: str) -> Shares:
-        return {job: told for job, told in self.shares.items() if self._homes.get(job) == node}
+        return {
+            job: fractions for job, fractions in self.shares.items() if self._homes.get(job) == node
+        }
 
     def _to_hold(self, holder: str, report: Report) -> dict[str, Metrics]:
         decisions = self.decisions.all()
@@ -225,9 +227,9 @@ class ReplicaLoop:
             )
             for origin in report.copies
         }
-        return to_hold(wanted(decisions).get(holder, {}), report, may_drop, holder)
+        return to_hold(desired_copies(decisions).get(holder, {}), report, may_drop, holder)
 
 
 def _about(item: Decision) -> dict[str, Any]:
-    told = {"origin": item.origin, "holder": item.holder, "reason": item.reason}
-    return told | ({"job": item.job} if item.job else {})
+    row = {"origin": item.origin, "holder": item.holder, "reason": item.reason}
+    return row | ({"job": item.job} if item.job else {})

@@ -1,4 +1,4 @@
-"""Talking with the nodes' stores: each is asked what it holds, and told what to hold, until both
+"""Talking with the nodes' stores: each is asked what it holds, and sent what to hold, until both
 are the same. Nobody waits: what is asked goes on while others are asked."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class StoreView:
     report: Report | None = None
     heard: float = 0.0
     """When the report came, seconds since the epoch."""
-    told: CopiesByNode | None = None
+    desired: CopiesByNode | None = None
     """What it shall hold, if that is known."""
     shares: Shares = field(default_factory=dict)
     """What shall be sent to its queries, where that is less than they ask for."""
@@ -41,9 +41,9 @@ class StoreView:
 
     @property
     def settled(self) -> bool:
-        if self.report is None or self.told is None:
+        if self.report is None or self.desired is None:
             return False
-        return holds(self.report, self.told) and self.report.shares == self.shares
+        return holds(self.report, self.desired) and self.report.shares == self.shares
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class _Line:
     seen: StoreView
     instance: str
     fresh: bool = False
-    """Whether the report is newer than everything the node was told."""
+    """Whether the report is newer than everything the node was sent."""
     asked: Future[dict[str, Any]] | None = None
     op: str = ""
     expires: float = 0.0
@@ -104,7 +104,7 @@ class NodeStores:
             line.fresh, line.due = False, 0.0
 
     def answered(self, since: float) -> frozenset[str] | None:
-        """Who has told what it holds since then; None while somebody may still do."""
+        """Who has reported what it holds since then; None while somebody may still do."""
         here = {name: line for name, line in self._lines.items() if line.seen.online}
         if any(line.ended < since for line in here.values()):
             return None
@@ -122,13 +122,13 @@ class NodeStores:
         if not line.fresh or report is None:
             self._ask(line, now, name, STORE, {})
             return
-        told, shares = self._to_hold(name, report), self._to_send(name)
-        if (told, shares) != (line.seen.told, line.seen.shares):
-            line.seen = replace(line.seen, told=told, shares=shares)
+        desired, shares = self._to_hold(name, report), self._to_send(name)
+        if (desired, shares) != (line.seen.desired, line.seen.shares):
+            line.seen = replace(line.seen, desired=desired, shares=shares)
         if line.seen.settled:
             line.attempts = 0
             return
-        body = {origin: None if m is None else list(m) for origin, m in sorted(told.items())}
+        body = {origin: None if m is None else list(m) for origin, m in sorted(desired.items())}
         more = {} if report.shares == shares else {"shares": shares}
         self._ask(line, now, name, COPIES, {"copies": body, **more})
 

@@ -32,7 +32,14 @@ from fogline.adapt.replication.query import (
     evaluate,
 )
 from fogline.adapt.replication.query_placement import sample, solve
-from fogline.coordinator.nodes.replicas import QUERY, Decision, covers, refused, united, wanted
+from fogline.coordinator.nodes.replicas import (
+    QUERY,
+    Decision,
+    covers,
+    desired_copies,
+    refused,
+    united,
+)
 from fogline.coordinator.nodes.store_reports import Metrics
 from fogline.coordinator.replication.config import ReplicaConfig
 from fogline.coordinator.replication.fabric_jobs import FabricJob, FabricStream
@@ -92,7 +99,7 @@ class _Placing:
     ) -> None:
         self._situation, self._job, self._config, self._room = situation, job, config, room
         self._refused = refused(situation.decisions)
-        self._wanted = wanted(situation.decisions)
+        self._desired = desired_copies(situation.decisions)
         self._before = [i for i in situation.decisions if i.reason == QUERY and i.job == job.name]
         self.read: dict[str, tuple[str, FabricStream]] = {}
         """By source: its origin, and what is read there."""
@@ -145,12 +152,12 @@ class _Placing:
         if node == self._job.node:
             return 0.0
         links = self._situation.links
-        told = links.get((self._job.node, node), links.get((node, self._job.node)))
-        return told if told is not None and 0 <= told < LONGEST - READ_MS else None
+        measured = links.get((self._job.node, node), links.get((node, self._job.node)))
+        return measured if measured is not None and 0 <= measured < LONGEST - READ_MS else None
 
     def _cost(self, origin: str, holder: str, metrics: Metrics) -> int:
         """Bytes that a copy would take there besides what is wanted there anyway."""
-        here = self._wanted.get(holder, {})
+        here = self._desired.get(holder, {})
         if origin not in here:
             return self._situation.copy_size(origin, holder, metrics)
         both = united(here[origin], metrics)
@@ -231,7 +238,7 @@ class _Placing:
             if before.pair == item.pair and before.metrics == item.metrics:
                 return before
         self._room[item.holder] -= self._cost(item.origin, item.holder, item.metrics)
-        here = self._wanted.setdefault(item.holder, {})
+        here = self._desired.setdefault(item.holder, {})
         here[item.origin] = united(here.get(item.origin, ()), item.metrics)
         return item
 

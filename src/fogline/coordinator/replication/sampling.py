@@ -43,8 +43,8 @@ def shares_of(
     for place, job in enumerate(sorted(able, key=lambda job: job.name)):
         now = reading(situation, job, config)
         seconds = max(deadline - clock(), 0.0) / (len(able) - place)
-        if now is not None and (told := _job(now, before.get(job.name, {}), seconds)):
-            found[job.name] = told
+        if now is not None and (fraction := _job(now, before.get(job.name, {}), seconds)):
+            found[job.name] = fraction
     return found
 
 
@@ -55,20 +55,20 @@ def _job(
     best = sample(now.query, whole, seconds)
     old = _as_quality(now, before)
     quality = old if _is_kept(now, old, best.latency) else best.quality
-    told: dict[str, dict[str, float]] = {}
+    fractions: dict[str, dict[str, float]] = {}
     for name, q in quality.items():
         origin, stream = now.sources[name]
         if q < 1:
-            told.setdefault(stream.name, {})[origin] = q * stream.share
-    return told
+            fractions.setdefault(stream.name, {})[origin] = q * stream.share
+    return fractions
 
 
 def _as_quality(now: QueryReads, before: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """The q that are in force; 1 for what is read anew."""
     found = {}
     for name, (origin, stream) in now.sources.items():
-        told = before.get(stream.name, {}).get(origin, stream.share)
-        found[name] = min(told / stream.share, 1.0)
+        fraction = before.get(stream.name, {}).get(origin, stream.share)
+        found[name] = min(fraction / stream.share, 1.0)
     return {source.name: found[source.name] for source in now.query.sources}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fogline.common.errors import START_SITE, ConflictError, DataError, NotFoundError
-from fogline.coordinator.nodes.replicas import MANUAL, REFUSED, Decision, wanted
+from fogline.coordinator.nodes.replicas import MANUAL, REFUSED, Decision, desired_copies
 from fogline.coordinator.nodes.store_reports import Metrics, read_metrics
 from fogline.coordinator.reconcile.planner import Nodes
 from fogline.coordinator.replication.loop import ReplicaLoop
@@ -63,8 +63,8 @@ class ReplicaService:
         self._loop.decisions.refuse(origin, holder, self._clock())
         self._changed("no copy", origin, holder)
         pairs = {item.pair for item in self._loop.decisions.all() if item.reason == REFUSED}
-        told = {"origin": origin, "holder": holder}
-        return told | {"removed": True, "refused": (origin, holder) in pairs}
+        answer = {"origin": origin, "holder": holder}
+        return answer | {"removed": True, "refused": (origin, holder) in pairs}
 
     def forgot(self) -> None:
         """A node was forgotten, in the store too."""
@@ -90,7 +90,7 @@ class ReplicaService:
             return
         others = tuple(i for i in self._loop.decisions.all() if i.key != _key(origin, holder))
         wish = Decision(origin, holder, MANUAL, metrics=metrics)
-        both = wanted((*others, wish))[holder][origin]
+        both = desired_copies((*others, wish))[holder][origin]
         situation = Situation(
             self._clock(), reports, decisions=tuple(i for i in others if i.pair != wish.pair)
         )

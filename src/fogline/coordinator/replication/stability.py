@@ -24,7 +24,7 @@ from fogline.adapt.replication.stability import (
     stability,
 )
 from fogline.adapt.replication.uncopied import uncopied
-from fogline.coordinator.nodes.replicas import STABILITY, Decision, refused, united, wanted
+from fogline.coordinator.nodes.replicas import STABILITY, Decision, desired_copies, refused, united
 from fogline.coordinator.nodes.store_reports import Metrics, Report, as_pattern
 
 MOST_NAMED = 1000
@@ -67,7 +67,7 @@ class Situation:
                 self.copy_size(origin, holder, metrics),
                 metrics is None or (origin, holder) in stable,
             )
-            for holder, copies in wanted(self.decisions).items()
+            for holder, copies in desired_copies(self.decisions).items()
             for origin, metrics in copies.items()
         )
 
@@ -149,5 +149,5 @@ def _part(situation: Situation, placed: Placement) -> Metrics:
             break
         room -= size
         names.append(as_pattern(name))
-    here = wanted(item for item in situation.decisions if item.reason == STABILITY)
+    here = desired_copies(item for item in situation.decisions if item.reason == STABILITY)
     return united(here.get(placed.destination, {}).get(placed.origin, ()), tuple(names))

@@ -41,5 +41,5 @@ def _arising(situation: Situation, origin: str, metrics: Metrics) -> float:
 
 def _measured(ways: Mapping[tuple[str, str], float], one: str, other: str) -> float | None:
     """Who holds measures best, since it is who asks; what cannot be counts as not measured."""
-    told = ways.get((other, one), ways.get((one, other)))
-    return told if told is not None and 0 <= told < 1e9 else None
+    measured = ways.get((other, one), ways.get((one, other)))
+    return measured if measured is not None and 0 <= measured < 1e9 else None

@@ -1,4 +1,4 @@
-"""What people see of copies: which are wanted, why, which are there, how far behind they are."""
+"""What people see of copies: which are desired, why, which are there, how far behind they are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fogline.adapt.replication.stability import NodeHistory
-from fogline.coordinator.nodes.replicas import REFUSED, Decision, covers, wanted
+from fogline.coordinator.nodes.replicas import REFUSED, Decision, covers, desired_copies
 from fogline.coordinator.nodes.store_reports import Held, Metrics
 from fogline.coordinator.reconcile.histories import scores
 from fogline.coordinator.replication.node_stores import StoreView
@@ -21,7 +21,7 @@ def copy_statuses(
     reasons: dict[tuple[str, str], list[Decision]] = {}
     for item in decisions:
         reasons.setdefault(item.pair, []).append(item)
-    targets = wanted(item for items in reasons.values() for item in items)
+    targets = desired_copies(item for items in reasons.values() for item in items)
     held = {
         (origin, holder): copy
         for holder, node in seen.items()
@@ -50,7 +50,7 @@ def _copy(
     elif held is None:
         state = UNWANTED
     else:
-        state = KEPT if holder and holder.told and origin in holder.told else LEAVING
+        state = KEPT if holder and holder.desired and origin in holder.desired else LEAVING
     until = held.until if held else None
     return {
         "origin": origin,
@@ -65,12 +65,12 @@ def _copy(
 
 
 def _reason(item: Decision) -> dict[str, Any]:
-    told: dict[str, Any] = {"reason": item.reason, "since": item.since}
+    row: dict[str, Any] = {"reason": item.reason, "since": item.since}
     if item.job:
-        told["job"] = item.job
+        row["job"] = item.job
     if item.reason != REFUSED:
-        told["metrics"] = None if item.metrics is None else list(item.metrics)
-    return told | dict(item.detail)
+        row["metrics"] = None if item.metrics is None else list(item.metrics)
+    return row | dict(item.detail)
 
 
 def store_statuses(

@@ -56,10 +56,10 @@ def job_row(job: Job, pipeline: str, place: int) -> tuple[dict[str, Any], str | 
 
 def job_of(row: Mapping[str, Any], texts: Mapping[str, str]) -> Job:
     try:
-        told = json.loads(row["body"])
+        data = json.loads(row["body"])
         if row["text"] is not None:
-            told["work"]["query"] = texts[row["text"]]
-        return Job.from_json({**told, "name": row["name"]})
+            data["work"]["query"] = texts[row["text"]]
+        return Job.from_json({**data, "name": row["name"]})
     except (ValueError, KeyError, TypeError, DataError) as error:
         raise RepositoryError(f"job {row['name']!r} in the store is damaged: {error}") from error
 
@@ -68,7 +68,7 @@ compact = json.JSONEncoder(separators=(",", ":")).encode
 """JSON without blanks."""
 
 
-def _without(told: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _without(data: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        key: value for key, value in told.items() if key not in defaults or value != defaults[key]
+        key: value for key, value in data.items() if key not in defaults or value != defaults[key]
     }

@@ -33,7 +33,7 @@ def read(connection: Connection) -> tuple[Decision, ...]:
             for row in rows
         )
     except (ValueError, DataError) as error:
-        raise RepositoryError(f"a wanted copy in the store is damaged: {error}") from error
+        raise RepositoryError(f"a desired copy in the store is damaged: {error}") from error
 
 
 def put(connection: Connection, decisions: Iterable[Decision]) -> None:

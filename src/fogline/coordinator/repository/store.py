@@ -1,4 +1,4 @@
-"""What is wanted, on disk: pipelines and their jobs, packages' names, nodes, events.
+"""The desired state, on disk: pipelines and their jobs, packages' names, nodes, events.
 
 SQLite in the coordinator's folder, or PostgreSQL by URL. Every change is one transaction, and on
 disk when the method returns. Every failure of the database is a `RepositoryError`.
@@ -88,7 +88,7 @@ class Store:
             with self._engine.connect() as connection:
                 found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
         except OperationalError:
-            return  # it cannot be opened: that is told where it is used
+            return  # it cannot be opened: that is reported where it is used
         except DatabaseError as error:
             found = str(error.orig)
         if found != "ok":
@@ -224,19 +224,19 @@ class Store:
     @contextlib.contextmanager
     def change(self) -> Iterator[Connection]:
         """One transaction: all of it is on disk at the end, or nothing."""
-        with self._lock, _told(), self._engine.begin() as connection:
+        with self._lock, _repository_errors(), self._engine.begin() as connection:
             yield connection
 
     @contextlib.contextmanager
     def look(self) -> Iterator[Connection]:
-        with _told(), self._engine.connect() as connection:
+        with _repository_errors(), self._engine.connect() as connection:
             yield connection
 
     def tidy(self) -> None:
         """Brings what SQLite has in its write-ahead log into the file, so that it stays small. For
         when nobody waits: what was changed is on disk without it."""
         if self._sqlite:
-            with self._lock, _told(), self._engine.connect() as connection:
+            with self._lock, _repository_errors(), self._engine.connect() as connection:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").close()
 
 
@@ -245,7 +245,7 @@ def _damaged(file: Path, reason: str) -> RepositoryError:
 
 
 def _engine(url: str) -> Engine:
-    with _told():
+    with _repository_errors():
         if url.startswith(("postgresql://", "postgres://")):
             address = "postgresql+psycopg://" + url.split("://", 1)[1]
             return create_engine(address, pool_pre_ping=True)
@@ -266,11 +266,11 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def _repository_errors() -> Iterator[None]:
     """Failures of the database as errors of ours; their texts hold no address and no values."""
     try:
         yield
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()
-        text = f"the store cannot be used: {reason[0] if reason else 'no reason told'}"
+        text = f"the store cannot be used: {reason[0] if reason else 'no reason given'}"
         raise RepositoryError(text, "is the database there, and is its disk full?") from error

@@ -34,9 +34,9 @@ class Change(NamedTuple):
         return _SIGNS.get(self.kinds[0], "~")
 
     def __str__(self) -> str:
-        return f"{self.sign} {self.job} " + ", ".join(map(self._told, self.kinds))
+        return f"{self.sign} {self.job} " + ", ".join(map(self._describe, self.kinds))
 
-    def _told(self, kind: str) -> str:
+    def _describe(self, kind: str) -> str:
         if self.old is None or self.new is None:
             job = self.new or self.old
             return f"{kind} at {job.node}{_besides(job)}" if job else kind
@@ -51,12 +51,12 @@ class Change(NamedTuple):
         return kind
 
     def as_json(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"job": self.job, "changes": list(self.kinds)}
+        data: dict[str, Any] = {"job": self.job, "changes": list(self.kinds)}
         if self.old is not None:
-            told["from"] = self.old.node
+            data["from"] = self.old.node
         if self.new is not None:
-            told["to"] = self.new.node
-        return told
+            data["to"] = self.new.node
+        return data
 
 
 @dataclass(frozen=True, slots=True)

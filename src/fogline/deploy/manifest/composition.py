@@ -162,7 +162,7 @@ class _Reader:
     def _is_word(self, value: TreeValue) -> bool:
         usable = isinstance(value, Word) and not value.empty
         if not usable:
-            self._problems.add("TYPE", f"a text is wanted, not {kind_of(value)}", value.at)
+            self._problems.add("TYPE", f"must be a text, not {kind_of(value)}", value.at)
         return usable
 
     def _input(self, fields: Fields) -> dict[str, str]:

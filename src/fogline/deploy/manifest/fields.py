@@ -1,4 +1,4 @@
-"""Reading the fields of one mapping: each by its kind, what is wrong told with its place."""
+"""Reading the fields of one mapping: each by its kind, what is wrong reported with its place."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ class Fields:
                 hint = "fields: " + ", ".join(known)
                 self._problems.add_unknown("FIELD", message, key.at, name, known, hint)
 
-    def _wrong(self, name: str, value: TreeValue, wanted: str) -> None:
-        self._problems.add("TYPE", f"{name} must be {wanted}, not {kind_of(value)}", value.at)
+    def _wrong(self, name: str, value: TreeValue, expected: str) -> None:
+        self._problems.add("TYPE", f"{name} must be {expected}, not {kind_of(value)}", value.at)
 
 
 def entry_word(word: Word, as_class: bool, problems: Problems) -> Word | None:

@@ -71,7 +71,7 @@ class WrittenJob(NamedTuple):
 
     def is_sure(self, *fields: str) -> bool:
         """Whether what is missing in these fields is missing, and not just written wrong: that
-        has been told."""
+        has been reported."""
         return not self.unread & {UNKNOWN, *fields}
 
     @property

@@ -128,7 +128,7 @@ class PlanDocument:
             if isinstance(item, TreeTable):
                 yield from ((item.keys[name], inner) for name, inner in item.fields.items())
             else:
-                self._problems.add("TYPE", f"an object is wanted, not {kind_of(item)}", item.at)
+                self._problems.add("TYPE", f"must be an object, not {kind_of(item)}", item.at)
 
     def _known(self, value: TreeValue, names: Mapping[str, str], what: str) -> dict[str, TreeValue]:
         """One object of all: its fields under their usual names."""
@@ -217,9 +217,9 @@ class PlanDocument:
     def _action(self, value: TreeValue | None, identity: Word) -> str:
         text = value.text.strip().lower() if isinstance(value, Word) else ""
         if text not in TASKS:
-            told = "has no task type" if value is None else f"has no task type {kind_of(value)}"
+            problem = "has no task type" if value is None else f"has no task type {kind_of(value)}"
             at = value.at if value else identity.at
-            message = f"operation {shortened(identity.text)} {told}"
+            message = f"operation {shortened(identity.text)} {problem}"
             hint = "deploy, update, ingestion, uninstall, start or stop"
             self._problems.add_unknown("ACTION", message, at, text, TASKS, hint)
         return TASKS.get(text, UNCLEAR)
@@ -262,7 +262,7 @@ class PlanDocument:
             if isinstance(item, Word):
                 found += _parts(item)
             else:
-                self._problems.add("TYPE", f"a name is wanted, not {kind_of(item)}", item.at)
+                self._problems.add("TYPE", f"must be a name, not {kind_of(item)}", item.at)
         return tuple(found)
 
 

@@ -11,7 +11,7 @@ from fogline.common.errors import PipelineError, Problem, cut_before
 from fogline.deploy.manifest.tree import START, Spot
 
 MOST = 200
-"""So many problems are told; what comes after them is only counted."""
+"""So many problems are reported; what comes after them is only counted."""
 _SHOWN = 120
 _YAML_BREAKS = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _MOST_COMPARED = 300
@@ -60,20 +60,20 @@ class Problems:
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
         self._found: list[Problem] = []
-        self._untold = 0
+        self._left_out = 0
 
     def __len__(self) -> int:
-        return len(self._found) + self._untold
+        return len(self._found) + self._left_out
 
     def copy(self) -> Problems:
         """The same problems, to go on with."""
         made = Problems(self.lines)
-        made._found, made._untold = list(self._found), self._untold
+        made._found, made._left_out = list(self._found), self._left_out
         return made
 
     def add(self, code: str, message: str, at: Spot, hint: str = "") -> None:
         if len(self._found) >= MOST:
-            self._untold += 1
+            self._left_out += 1
             return
         source = self.lines.shown(at)
         self._found.append(Problem(code, message, at.line, at.column, source, hint))
@@ -90,10 +90,10 @@ class Problems:
             raise PipelineError(tuple(self._found) + self._rest())
 
     def _rest(self) -> tuple[Problem, ...]:
-        if not self._untold:
+        if not self._left_out:
             return ()
         last = max((problem.line, problem.column) for problem in self._found)
-        return (Problem("MORE", f"and {self._untold} more problems", *last),)
+        return (Problem("MORE", f"and {self._left_out} more problems", *last),)
 
 
 def closest(word: str, known: Iterable[str]) -> str:

@@ -39,12 +39,14 @@ class InsightGroups:
     @cached_property
     def kept(self) -> list[Job]:
         """The jobs that go on, and all that feed them."""
-        told: dict[str, list[str]] = {}
+        insights_by_job: dict[str, list[str]] = {}
         for insight, job in self._going_on.items():
-            told.setdefault(job, []).append(insight)
-        found = self.before.kept(told)
+            insights_by_job.setdefault(job, []).append(insight)
+        found = self.before.kept(insights_by_job)
         return [
-            replace(job, writes=self._writes(told[job.name], found)) if job.name in told else job
+            replace(job, writes=self._writes(insights_by_job[job.name], found))
+            if job.name in insights_by_job
+            else job
             for job in found
         ]
 
@@ -94,10 +96,10 @@ class InsightGroups:
     def _going_on(self) -> dict[str, str]:
         """Of the insights that are computed already: by which job."""
         known = (name for name, site in self.sites.items() if self.before.outlet(name, site))
-        found = {insight: self.before.going_on(self._wanted(insight)) for insight in known}
+        found = {insight: self.before.going_on(self._new_insight(insight)) for insight in known}
         return {insight: job for insight, job in found.items() if job}
 
-    def _wanted(self, insight: str) -> NewInsight:
+    def _new_insight(self, insight: str) -> NewInsight:
         text = group_text(self.loaded, [insight], self._foreign([insight]))
         loaded = check_text(text, settings.load())
         return NewInsight(insight, self.sites[insight], loaded, self._origins([insight]))
@@ -113,8 +115,8 @@ class InsightGroups:
         return name
 
     def _foreign(self, insights: Iterable[str]) -> dict[str, str]:
-        """Those that are read as streams of results, and under whose names they are told. What is
-        told under the same name is computed along instead, hidden."""
+        """Those that are read as streams of results, and under whose names they are published. What
+        is published under the same name is computed along instead, hidden."""
         return {
             fed: self._outlets[fed]
             for insight in insights
@@ -136,9 +138,9 @@ class InsightGroups:
         found = []
         for insight in insights:
             topic = insight_log(self._outlets[insight], insight)
-            wanted = self._readers(insight)
+            readers = self._readers(insight)
             known = [*self.before.readers(topic, kept)]
-            found += [Place(topic, node) for node in dict.fromkeys([*known, *wanted])]
+            found += [Place(topic, node) for node in dict.fromkeys([*known, *readers])]
         return tuple(found)
 
     def _readers(self, insight: str) -> list[str]:

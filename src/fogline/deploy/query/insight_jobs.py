@@ -31,7 +31,7 @@ class Group:
 
     name: str
     outlet: str
-    """The job under whose name its results are told."""
+    """The job under whose name its results are published."""
     site: str
     text: str
     insights: tuple[str, ...]

@@ -28,7 +28,7 @@ _LATENESS = "1 ms"
 
 
 def group_text(loaded: LoadedQuery, insights: Collection[str], foreign: Mapping[str, str]) -> str:
-    """`foreign`: insights that run elsewhere, and the jobs under whose names they are told."""
+    """`foreign`: insights that run elsewhere, and the jobs under whose names they are published."""
     needed = reached(loaded.query, insights, foreign)
     streams = [_results(name, outlet, loaded) for name, outlet in foreign.items()]
     kept: list[Statement] = [

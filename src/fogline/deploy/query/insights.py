@@ -17,7 +17,7 @@ from fogline.deploy.manifest.problems import listed
 from fogline.deploy.query.insight_groups import InsightGroups, fed_by, streams_of
 from fogline.deploy.query.insight_jobs import jobs_of
 from fogline.deploy.query.reuse import Before
-from fogline.deploy.resolve.flow import Flow, find_cycle, told_cycle
+from fogline.deploy.resolve.flow import Flow, describe_cycle, find_cycle
 from fogline.deploy.resolve.topology import Topology
 from fogline.deploy.resolve.workloads import StepsCheck, any_steps
 from fogline.language.ast import Insight, Position
@@ -60,7 +60,7 @@ def _check_together(jobs: Sequence[Job]) -> None:
     wrong = [f"there are two jobs {name}" for name in dict.fromkeys(names) if names.count(name) > 1]
     problems = [Problem("DUPLICATE", text, 1, 1, hint="rename an insight") for text in wrong]
     if cycle := find_cycle(Flow.of(jobs)):
-        problems.append(Problem("CYCLE", told_cycle(cycle), 1, 1, hint="read narrower topics"))
+        problems.append(Problem("CYCLE", describe_cycle(cycle), 1, 1, hint="read narrower topics"))
     if problems:
         raise PipelineError(tuple(problems))
 
@@ -96,8 +96,8 @@ def origin_nodes(stream: StreamSource, topology: Topology) -> list[Node]:
     of the edge, else all sites that compute. None where its broker belongs to no node."""
     nodes = list(topology.nodes.values())
     if named := stream.parameter("nodes"):
-        wanted = _named(str(named))
-        return [node for node in nodes if node.name in wanted and _takes_part(node)]
+        names = _named(str(named))
+        return [node for node in nodes if node.name in names and _takes_part(node)]
     if broker := stream.parameter("broker"):
         at = topology.at_broker(str(broker))
         return [node for node in nodes if node.name in at and _takes_part(node)]

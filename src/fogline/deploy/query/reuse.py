@@ -22,7 +22,7 @@ from fogline.plan.operators import Scan, walk
 
 @dataclass(frozen=True, slots=True)
 class NewInsight:
-    """An insight of the new file, as a job of its own would be told it."""
+    """An insight of the new file, as a job of its own would be assigned."""
 
     name: str
     site: str
@@ -44,27 +44,27 @@ class Before:
         self._mains = [_Main(job, self._jobs) for job in self._jobs if _is_main(job)]
 
     def outlet(self, insight: str, site: str) -> str:
-        """Under whose name it was told at that site; empty where it was not."""
+        """Under whose name it was published at that site; empty where it was not."""
         return next((main.job.outlet for main in self._having(insight, site)), "")
 
-    def going_on(self, wanted: NewInsight) -> str:
+    def going_on(self, new: NewInsight) -> str:
         """The job that computes just this already; empty where none does."""
-        same = (main for main in self._having(wanted.name, wanted.site) if main.has(wanted))
+        same = (main for main in self._having(new.name, new.site) if main.has(new))
         return next((main.job.name for main in same), "")
 
-    def kept(self, told: Mapping[str, Collection[str]]) -> list[Job]:
+    def kept(self, published: Mapping[str, Collection[str]]) -> list[Job]:
         """The jobs that go on, each for the sake of some insights, and all that feed them."""
         found = []
         for job in self._jobs:
-            if job.name in told:
-                found.append(_muted(job, told[job.name]))
-            elif any(feeds(job, main) for main in told):
+            if job.name in published:
+                found.append(_muted(job, published[job.name]))
+            elif any(feeds(job, main) for main in published):
                 found.append(replace(job, running=True))
         return found
 
     def readers(self, topic: str, kept: Collection[Job]) -> Iterator[str]:
         """The sites that these results were sent to and where a job that goes on reads them, be it
-        for an insight that is muted: it may be wanted again."""
+        for an insight that is muted: it may be asked for again."""
         for place in (place for job in self._jobs for place in job.writes if place.topic == topic):
             if any(place in job.reads for job in kept):
                 yield place.node
@@ -80,9 +80,9 @@ def _is_main(job: Job) -> bool:
     return isinstance(job.work, Query) and job.work.stage != FIRST and bool(job.work.insights)
 
 
-def _muted(job: Job, told: Collection[str]) -> Job:
+def _muted(job: Job, published: Collection[str]) -> Job:
     assert isinstance(job.work, Query)
-    muted = tuple(name for name in job.work.insights if name not in told)
+    muted = tuple(name for name in job.work.insights if name not in published)
     return replace(job, running=True, muted=muted)
 
 
@@ -98,16 +98,16 @@ class _Main:
     def computes(self, insight: str, site: str) -> bool:
         return self.job.node == site and insight in self._query.insights
 
-    def has(self, wanted: NewInsight) -> bool:
+    def has(self, new: NewInsight) -> bool:
         """Whether it computes the same from the same."""
         if self._loaded is None:
             return False
-        old = definition(self._loaded, wanted.name)
-        if old.statements != definition(wanted.loaded, wanted.name).statements:
+        old = definition(self._loaded, new.name)
+        if old.statements != definition(new.loaded, new.name).statements:
             return False
         return all(
-            self._read(stream.name, old.topics[stream.name]) == self._would_read(stream, wanted)
-            for stream in wanted.streams
+            self._read(stream.name, old.topics[stream.name]) == self._would_read(stream, new)
+            for stream in new.streams
         )
 
     @cached_property
@@ -128,7 +128,7 @@ class _Main:
             return {place for place in read if place.topic == topic}
         return {Place(topic, self.job.node)}
 
-    def _would_read(self, stream: StreamSource, wanted: NewInsight) -> set[Place]:
-        origins = wanted.origins.get(stream.name, ())
-        far = self._query.stage == SECOND or travels(stream, origins, wanted.site)
-        return {Place(topic_of(stream), node) for node in (origins if far else (wanted.site,))}
+    def _would_read(self, stream: StreamSource, new: NewInsight) -> set[Place]:
+        origins = new.origins.get(stream.name, ())
+        far = self._query.stage == SECOND or travels(stream, origins, new.site)
+        return {Place(topic_of(stream), node) for node in (origins if far else (new.site,))}

@@ -1,4 +1,4 @@
-"""From jobs to what their nodes are told: routes to whoever reads, over all pipelines.
+"""From jobs to the assignments of their nodes: routes to whoever reads, over all pipelines.
 
 Records take the logs (`log`, `link`) to readers that run where the topic is. Where a reader runs
 elsewhere and subscribes from afar, the place's broker must have them: then they are published

@@ -58,7 +58,7 @@ def recipe(binary: str, arguments: Mapping[str, Scalar]) -> Recipe | None:
         return None
     steps = tuple(_steps(name, arguments))
     ops = [str(step["op"]) for step in steps]
-    known = {given: told for op in ops for given, told in _PARAMETERS[op].items()}
+    known = {given: field for op in ops for given, field in _PARAMETERS[op].items()}
     for_steps = {given: given for given in arguments if given.partition(".")[0] in ops}
     named = for_steps | known
     parameters = {named[given]: value for given, value in arguments.items() if given in named}
@@ -74,7 +74,7 @@ def recipe(binary: str, arguments: Mapping[str, Scalar]) -> Recipe | None:
 def step_parameters(steps: Iterable[Mapping[str, Any]], given: Mapping[str, T]) -> dict[str, T]:
     """A plan's arguments (`publish.rate`) as parameters of the steps that were made of them."""
     ops = [str(step.get("op")) for step in steps]
-    known = {name: told for op in ops for name, told in _PARAMETERS.get(op, {}).items()}
+    known = {name: field for op in ops for name, field in _PARAMETERS.get(op, {}).items()}
     return {known.get(name, name): value for name, value in given.items()}
 
 

@@ -97,7 +97,7 @@ def find_cycle(flow: Flow, starts: Iterable[str] | None = None) -> tuple[str, ..
     return ()
 
 
-def told_cycle(cycle: tuple[str, ...]) -> str:
+def describe_cycle(cycle: tuple[str, ...]) -> str:
     return f"jobs feed one another in a circle: {' -> '.join(cycle[:20])}"
 
 

@@ -51,8 +51,8 @@ class PlaceResolver:
         names = self._topology.at_address(word.text)
         if len(names) == 1:
             return self._topology.node(names[0])
-        told = "no node is" if not names else f"{len(names)} nodes ({listed(names)}) are"
-        message = f"{told} at {shortened(word.text)}"
+        count = "no node is" if not names else f"{len(names)} nodes ({listed(names)}) are"
+        message = f"{count} at {shortened(word.text)}"
         known = (node.address for node in self._topology.nodes.values() if node.address)
         self._problems.add("ADDRESS", message, word.at, "addresses: " + listed(known))
         return None

@@ -64,9 +64,9 @@ def own_topics(job: Job) -> Iterator[str]:
     each insight. That other sites get an insight makes no sink of it."""
     if not isinstance(job.work, Query):
         return
-    told = [(topic, output.to) for topic, output in _told(job, job.work)]
-    sinks = {place.topic for place in job.writes} - {topic for topic, _ in told}
-    for topic, to in told:
+    topics = [(topic, output.to) for topic, output in _insight_topics(job, job.work)]
+    sinks = {place.topic for place in job.writes} - {topic for topic, _ in topics}
+    for topic, to in topics:
         if not sinks:
             yield topic
         if to:
@@ -76,16 +76,16 @@ def own_topics(job: Job) -> Iterator[str]:
 def signed_topics(job: Job) -> Iterator[tuple[str, str]]:
     """The topics of a query's signed insights, and their keys."""
     if isinstance(job.work, Query):
-        for topic, output in _told(job, job.work):
+        for topic, output in _insight_topics(job, job.work):
             if output.key is not None:
                 yield topic, output.key
 
 
-def _told(job: Job, work: Query) -> Iterator[tuple[str, _Output]]:
-    """The topics of the insights that a job tells."""
+def _insight_topics(job: Job, work: Query) -> Iterator[tuple[str, _Output]]:
+    """The topics of the insights that a job publishes."""
     for output in _outputs(work.text):
-        wanted = not work.insights or output.insight in work.insights
-        if wanted and output.insight not in job.muted:
+        selected = not work.insights or output.insight in work.insights
+        if selected and output.insight not in job.muted:
             yield insight_log(job.outlet, output.insight), output
 
 

@@ -1,5 +1,5 @@
-"""From a composition to a pipeline: everything looked up and checked, all problems told at once,
-those of reading it too."""
+"""From a composition to a pipeline: everything looked up and checked, all problems reported at
+once, those of reading it too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fogline.deploy.manifest.manifest import (
 )
 from fogline.deploy.manifest.problems import Problems
 from fogline.deploy.manifest.tree import START, Spot, Word, shortened
-from fogline.deploy.resolve.flow import FlowKey, key_of, told_cycle
+from fogline.deploy.resolve.flow import FlowKey, describe_cycle, key_of
 from fogline.deploy.resolve.places import PlaceResolver
 from fogline.deploy.resolve.query_topics import redirected, stream_topics
 from fogline.deploy.resolve.topology import Topology
@@ -52,7 +52,7 @@ class JobAction:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The pipeline has every job that is described. `actions` tells besides what a plan asks
+    """The pipeline has every job that is described. `actions` says besides what a plan asks
     of jobs that exist; with any, the plan is about a part of the pipeline and the rest stays."""
 
     pipeline: Pipeline
@@ -154,7 +154,7 @@ class _Resolver:
         computed = self._works.work(written, node)
         writes = self._all_places(written.writes, node, reading=False)
         work, reads = self._reads(written, node, computed)
-        told = computed.parameters if computed else None
+        computed_parameters = computed.parameters if computed else None
         if node is None or work is None or reads is None or writes is None:
             where = node.name if node else ""
             self._together.add_unfinished(written, computed, reads, writes, where)
@@ -166,7 +166,7 @@ class _Resolver:
             work=work,
             reads=reads,
             writes=writes,
-            parameters=written.parameters if told is None else told,
+            parameters=written.parameters if computed_parameters is None else computed_parameters,
             input=written.input,
             publish=written.publish,
             running=written.running,
@@ -245,7 +245,7 @@ class _Resolver:
     def _check_flow(self) -> None:
         cycle = self._together.cycle()
         if cycle:
-            self._problems.add("CYCLE", told_cycle(cycle), self._spots.get(cycle[0], START))
+            self._problems.add("CYCLE", describe_cycle(cycle), self._spots.get(cycle[0], START))
         fed_by_devices: dict[str, list[str]] = {}
         for finding in self._together.unfed(self._topology.nodes, self._inputs()):
             if finding.wrong:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from fogline.common.errors import PipelineError, Problem
 from fogline.deploy.manifest.problems import Where
 from fogline.deploy.resolve.assign import JobAssignments, assignments, connect
-from fogline.deploy.resolve.flow import Flow, find_cycle, told_cycle
+from fogline.deploy.resolve.flow import Flow, describe_cycle, find_cycle
 from fogline.deploy.resolve.topology import Topology
 from fogline.model.jobs import LOG, Assignment, Pipeline
 from fogline.model.nodes import GATEWAY
@@ -24,13 +24,13 @@ def check_whole(
     where: Where,
 ) -> None:
     """Raises PipelineError where the new pipeline does not go with the others, or where a gateway
-    would refuse a job as it is told it. `where` its jobs are written, problems are placed."""
+    would refuse a job as it is assigned. `where` its jobs are written, problems are placed."""
     pipelines = [new, *others]
     found = [*_taken(new, pipelines[1:], where)]
     if not found:
-        flow, told = connect(pipelines, topology)
+        flow, assigned = connect(pipelines, topology)
         found += [*_circles(new, pipelines, flow, where)]
-        found += [*_refused(pipelines, told, topology, check, where)]
+        found += [*_refused(pipelines, assigned, topology, check, where)]
     if found:
         raise PipelineError(tuple(found))
 
@@ -54,22 +54,22 @@ def _circles(
     if ours:
         others = dict.fromkeys(homes[name] for name in cycle if homes[name] != new.name)
         hint = f"it goes through {', '.join(others)}" if others else ""
-        yield where.problem("CYCLE", told_cycle(cycle), ours[0], hint)
+        yield where.problem("CYCLE", describe_cycle(cycle), ours[0], hint)
 
 
 def _refused(
     pipelines: list[Pipeline],
-    told: JobAssignments,
+    assigned: JobAssignments,
     topology: Topology,
     check: GatewayCheck,
     where: Where,
 ) -> Iterator[Problem]:
-    """Of the new jobs, and of those that are told otherwise because of them."""
+    """Of the new jobs, and of those that are assigned otherwise because of them."""
     gateways = {name for name, node in topology.nodes.items() if node.kind == GATEWAY}
     if not any(job.node in gateways for pipeline in pipelines for job in pipeline.jobs):
         return
     before = assignments(pipelines[1:], topology)
-    for name, (node, assignment) in told.items():
+    for name, (node, assignment) in assigned.items():
         if node not in gateways or before.get(name) == (node, assignment):
             continue
         if reason := check(assignment):

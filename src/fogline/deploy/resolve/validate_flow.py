@@ -1,7 +1,7 @@
 """What all jobs are together: whether they go in a circle, and who writes what is read.
 
 Jobs with something wrong in them count as far as they are known. What they might write besides is
-not said to be written by nobody: that may be a consequence of what has been told already.
+not said to be written by nobody: that may be a consequence of what has been reported already.
 """
 
 from __future__ import annotations

@@ -100,8 +100,8 @@ class Works:
             return found[0]
         if not found and not job.is_sure("entry", "job_path", "query", "steps"):
             return None
-        told = f"has {' and '.join(found)}" if found else "has nothing to compute"
-        message = f"{job.called} {told}"
+        text = f"has {' and '.join(found)}" if found else "has nothing to compute"
+        message = f"{job.called} {text}"
         hint = "give one of: entry with job_path, query, steps"
         self._problems.add("WORK", message, job.at(), hint)
         return None
@@ -117,8 +117,8 @@ class Works:
             message, hint = "steps run on gateways", "give a query or an entry instead"
         else:
             message, hint = f"a gateway cannot run {_INDEFINITE[kind]}", "give steps instead"
-        told = f"{message}, and {node.name} is a {node.kind}"
-        self._problems.add("WORK", told, job.at(kind), hint)
+        text = f"{message}, and {node.name} is a {node.kind}"
+        self._problems.add("WORK", text, job.at(kind), hint)
         return False
 
     # ── a deployment plan's binaries ────────────────────────────────────────────────────────────
@@ -173,8 +173,8 @@ class Works:
             return None
         package = self._known.code.get(path.text)
         if package is None or not package.file.endswith(KINDS_OF_CODE):
-            told = "is not there" if package is None else "is no Python"
-            message = f"the code {shortened(path.text)!r} {told}"
+            text = "is not there" if package is None else "is no Python"
+            message = f"the code {shortened(path.text)!r} {text}"
             self._problems.add("CODE", message, path.at, "code is a .py file or a .whl")
             return None
         return package

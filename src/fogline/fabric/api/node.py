@@ -49,7 +49,7 @@ class Copying(Everywhere, SpacesEverywhere, Protocol):
         ...
 
     def state(self, with_metrics: bool = False) -> Mapping[str, Any]:
-        """What `GET /v1/state` tells."""
+        """The response of `GET /v1/state`."""
         ...
 
 

@@ -45,7 +45,7 @@ def openapi(addresses: Sequence[Address]) -> dict[str, Any]:
 
 def _operation(address: Address) -> dict[str, Any]:
     name = re.sub(r"\W+", "_", address.path.removeprefix("/v1")).strip("_")
-    told: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "summary": address.summary,
         "operationId": f"{address.method.lower()}_{name}",
         "parameters": [
@@ -56,11 +56,11 @@ def _operation(address: Address) -> dict[str, Any]:
         "responses": {"200": {"description": "the answer"}, **_errors()},
     }  # fmt: skip
     if address.right:
-        told["description"] = f"Needs the right {address.right}."
+        operation["description"] = f"Needs the right {address.right}."
     if address.body:
         content = {kind: {"schema": {"type": "object"}} for kind in address.body}
-        told["requestBody"] = {"required": True, "content": content}
-    return told
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
 
 
 def _parameter(parameter: QueryParameter) -> dict[str, Any]:

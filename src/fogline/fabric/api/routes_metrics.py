@@ -27,7 +27,7 @@ from fogline.fabric.api.node import FabricNode
 from fogline.fabric.api.replies import arrow_reply
 from fogline.fabric.api.routes_values import JSON_TYPE, one_node, with_node
 from fogline.fabric.errors import NotThere
-from fogline.fabric.query.metadata_fields import DESCRIPTION, described, told
+from fogline.fabric.query.metadata_fields import DESCRIPTION, described, metadata_payload
 from fogline.fabric.query.paging import no_cursor, seal, unseal
 from fogline.storage.catalog.metadata import Metadata
 from fogline.storage.catalog.signed import signer
@@ -64,12 +64,14 @@ def get_metadata(node: FabricNode, ask: ApiRequest) -> Response:
     found = _known(node, ask)
     if found is None:
         raise NotThere(f"nothing is known about {ask.path['metric']!r:.80}")
-    return Json(told(found))
+    return Json(metadata_payload(found))
 
 
 def put_metadata(node: FabricNode, ask: ApiRequest) -> Response:
     description = described(json_object(ask.body, frozenset(DESCRIPTION)))
-    return Json(told(node.store.metadata.put(ask.path["metric"], description, _entity(ask))))
+    return Json(
+        metadata_payload(node.store.metadata.put(ask.path["metric"], description, _entity(ask)))
+    )
 
 
 def delete_metadata(node: FabricNode, ask: ApiRequest) -> Response:
@@ -94,7 +96,7 @@ def _changes(node: FabricNode, ask: ApiRequest) -> Response:
     if ask.keys is not None:
         hidden = node.store.metadata.signed.hidden_anywhere(ask.keys)
         found = [i for i in found if i.metric not in hidden and signer(i.entity) is None]
-    return Json({"metadata": [told(item) for item in found], "next": last})
+    return Json({"metadata": [metadata_payload(item) for item in found], "next": last})
 
 
 def _entity(ask: ApiRequest) -> str:
@@ -148,7 +150,7 @@ def _by_metric(items: Iterable[Metadata]) -> Mapping[str, list[dict[str, Any]]]:
     """Those of every entity come first."""
     found: dict[str, list[dict[str, Any]]] = {}
     for item in items:
-        found.setdefault(item.metric, []).append(told(item))
+        found.setdefault(item.metric, []).append(metadata_payload(item))
     return found
 
 

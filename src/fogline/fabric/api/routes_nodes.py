@@ -24,24 +24,24 @@ def get_nodes(node: FabricNode, ask: ApiRequest) -> Response:
 
 
 def get_state(node: FabricNode, ask: ApiRequest) -> Response:
-    told = node.fabric.state(ask.values["metrics"] == "true")
-    return Json(_visible(told, _hidden(node, ask)))
+    report = node.fabric.state(ask.values["metrics"] == "true")
+    return Json(_visible(report, _hidden(node, ask)))
 
 
 def _hidden(node: FabricNode, ask: ApiRequest) -> frozenset[str]:
     return node.store.metadata.signed.hidden_anywhere(ask.keys)
 
 
-def _visible(told: Mapping[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
+def _visible(report: Mapping[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
     """Without the names of metrics that the caller has no key for, of copies too."""
-    shown = dict(told)
+    shown = dict(report)
     for name in ("metrics", "wanted"):
-        found = told.get(name)
+        found = report.get(name)
         if isinstance(found, Mapping):
             shown[name] = {key: size for key, size in found.items() if key not in hidden}
         elif found is not None:
             shown[name] = [metrics for metrics in found if not _stands_for_any(metrics, hidden)]
-    copies = told.get("copies")
+    copies = report.get("copies")
     if copies:
         shown["copies"] = {origin: _visible(copy, hidden) for origin, copy in copies.items()}
     return shown

@@ -25,7 +25,7 @@ from fogline.fabric.api.address import (
 )
 from fogline.fabric.api.node import FabricNode
 from fogline.fabric.api.replies import arrow_reply, list_reply
-from fogline.fabric.api.routes_values import JSON_TYPE, told_nodes
+from fogline.fabric.api.routes_values import JSON_TYPE, nodes_payload
 from fogline.fabric.errors import NotThere
 from fogline.fabric.query import times
 from fogline.fabric.query.json_tables import rows_json
@@ -45,11 +45,11 @@ def get_spaces(node: FabricNode, ask: ApiRequest) -> Response:
     """Only those that the caller may read."""
     if ask.values["scope"] == ALL:
         whole = node.fabric.spaces(node.spaces)
-        told = [(i, {"at": list(at)}) for i, at in whole.spaces if _may(ask, i)]
-        extra = told_nodes(whole.nodes)
+        listed = [(i, {"at": list(at)}) for i, at in whole.spaces if _may(ask, i)]
+        extra = nodes_payload(whole.nodes)
     else:
-        told, extra = [(info, {}) for info in node.spaces.spaces() if _may(ask, info)], {}
-    return Json({"spaces": [info.as_json() | at for info, at in told], **extra})
+        listed, extra = [(info, {}) for info in node.spaces.spaces() if _may(ask, info)], {}
+    return Json({"spaces": [info.as_json() | at for info, at in listed], **extra})
 
 
 def put_space(node: FabricNode, ask: ApiRequest) -> Response:
@@ -97,7 +97,7 @@ def get_rows(node: FabricNode, ask: ApiRequest) -> Response:
     if ask.values["scope"] == ALL:
         _check_plain(ask)
         whole = node.fabric.space_rows(question, node.spaces)
-        page, extra = whole.page, told_nodes(whole.nodes)
+        page, extra = whole.page, nodes_payload(whole.nodes)
     else:
         page, extra = node.spaces.space_rows(question), {}
     if page.more and len(page.table):

@@ -42,7 +42,7 @@ from fogline.fabric.errors import NotThere
 from fogline.fabric.http.arrow import ARROW_TYPE
 from fogline.fabric.query import times
 from fogline.fabric.query.json_tables import rows_json, values_json
-from fogline.fabric.query.metadata_fields import told as told_metadata
+from fogline.fabric.query.metadata_fields import metadata_payload as told_metadata
 from fogline.fabric.query.paging import PageStart
 from fogline.fabric.query.query_types import (
     AggregateQuery,
@@ -79,24 +79,24 @@ def get_range(node: FabricNode, ask: ApiRequest) -> Response:
     rows: int = ask.values["limit"]
     descending = ask.values["order"] == "desc"
     share: float = ask.values["share"]
-    wanted = Range(_names(ask), begin.start, begin.end, rows, descending, share)
+    query = Range(_names(ask), begin.start, begin.end, rows, descending, share)
     if ask.values["scope"] == ALL:
         _no_copy(ask)
-        whole = _everywhere(node, ask).range(wanted, begin.places, ask.values["stale"])
+        whole = _everywhere(node, ask).range(query, begin.places, ask.values["stale"])
         table, places, nodes = whole.table, whole.places, whole.nodes
     else:
         name, answers = one_node(node, ask)
-        table, place = _page(answers, wanted, begin.places.get(name))
+        table, place = _page(answers, query, begin.places.get(name))
         places, nodes = ({name: place} if place else None), ()
         table = with_node(table, name)
-    extra = told_nodes(nodes) if ask.values["scope"] == ALL else {}
+    extra = nodes_payload(nodes) if ask.values["scope"] == ALL else {}
     if places is not None:
         extra["next"] = PageStart(places, begin.start, begin.end).encode(ask.question)
     return _values(ask, table, extra)
 
 
 def get_aggregate(node: FabricNode, ask: ApiRequest) -> Response:
-    wanted = AggregateQuery(
+    query = AggregateQuery(
         ask.values["bucket"],
         _names(ask),
         ask.values["from"],
@@ -106,10 +106,10 @@ def get_aggregate(node: FabricNode, ask: ApiRequest) -> Response:
     )
     if ask.values["scope"] == ALL:
         _no_copy(ask)
-        whole = _everywhere(node, ask).aggregate(wanted, ask.values["stale"])
-        return _rows(ask, whole.table, told_nodes(whole.nodes))
+        whole = _everywhere(node, ask).aggregate(query, ask.values["stale"])
+        return _rows(ask, whole.table, nodes_payload(whole.nodes))
     name, answers = one_node(node, ask)
-    return _rows(ask, with_node(answers.aggregate(wanted), name), {})
+    return _rows(ask, with_node(answers.aggregate(query), name), {})
 
 
 def post_values(node: FabricNode, ask: ApiRequest) -> Response:
@@ -140,7 +140,7 @@ def post_sql(node: FabricNode, ask: ApiRequest) -> Response:
         whole = _everywhere(node, ask).sql_together(text, values)
     else:
         whole = _everywhere(node, ask).sql(text)
-    return _rows(ask, whole.table, told_nodes(whole.nodes))
+    return _rows(ask, whole.table, nodes_payload(whole.nodes))
 
 
 def get_changes(node: FabricNode, ask: ApiRequest) -> Response:
@@ -156,8 +156,8 @@ def get_changes(node: FabricNode, ask: ApiRequest) -> Response:
         whole = ask.values["whole"] == "true"
         hidden = node.store.metadata.signed.hidden(of, ask.keys)
         found, store = node.fabric.copy_changes(of, after, question, rows, whole, hidden)
-    told = {"store": store, "last": found.last, "end": found.end}
-    return arrow_reply(found.table, told | _signatures(node, ask))
+    metadata_payload = {"store": store, "last": found.last, "end": found.end}
+    return arrow_reply(found.table, metadata_payload | _signatures(node, ask))
 
 
 def _signatures(node: FabricNode, ask: ApiRequest) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def one_node(node: FabricNode, ask: ApiRequest) -> tuple[str, NodeBackend]:
         return node.site, node.own.seen_by(ask.keys)
     copy = node.fabric.copy_of(of)
     if copy is None:
-        raise NotThere(f"there is no copy of {of!r:.80} here", "GET /v1/nodes tells of copies")
+        raise NotThere(f"there is no copy of {of!r:.80} here", "GET /v1/nodes lists copies")
     return of, copy.seen_by(ask.keys)
 
 
@@ -203,7 +203,7 @@ def _latest(node: FabricNode, ask: ApiRequest, names: Selected) -> Response:
     if ask.values["scope"] == ALL:
         _no_copy(ask)
         whole = _everywhere(node, ask).latest(names, ask.values["stale"])
-        return _values(ask, whole.table, told_nodes(whole.nodes))
+        return _values(ask, whole.table, nodes_payload(whole.nodes))
     name, answers = one_node(node, ask)
     return _values(ask, with_node(answers.latest(names), name), {})
 
@@ -225,23 +225,23 @@ def _page_start(ask: ApiRequest) -> PageStart:
 
 
 def _page(
-    answers: NodeBackend, wanted: Range, after: ChangeOffset | None
+    answers: NodeBackend, query: Range, after: ChangeOffset | None
 ) -> tuple[pa.Table, ChangeOffset | None]:
     """A page of one node, and the place of the next one: one row more is asked for to know."""
-    more = replace(wanted, limit=min(wanted.limit + 1, MOST_ROWS))
+    more = replace(query, limit=min(query.limit + 1, MOST_ROWS))
     table = answers.range(more, after)
-    page = table.slice(0, wanted.limit)
+    page = table.slice(0, query.limit)
     if not len(page) or len(table) < more.limit:
         return page, None
     last = page.slice(len(page) - 1)
     return page, (int(micros(last["time"])[0]), int(last["seq"][0].as_py()))
 
 
-def told_nodes(nodes: tuple[NodeAnswer, ...]) -> dict[str, Any]:
-    return {"nodes": [_told(answer.as_json()) for answer in nodes]}
+def nodes_payload(nodes: tuple[NodeAnswer, ...]) -> dict[str, Any]:
+    return {"nodes": [_answer_payload(answer.as_json()) for answer in nodes]}
 
 
-def _told(answer: Mapping[str, Any]) -> dict[str, Any]:
+def _answer_payload(answer: Mapping[str, Any]) -> dict[str, Any]:
     moments = {key: answer.get(key) for key in ("until", "since")}
     shown = {key: times.text(at) for key, at in moments.items() if isinstance(at, int)}
     return {**answer, **shown}

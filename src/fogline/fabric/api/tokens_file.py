@@ -154,8 +154,8 @@ def _token(name: str, item: Any) -> Token:
 
 
 def _save(folder: Path, tokens: Mapping[str, Token]) -> None:
-    told = {name: {"hash": t.hash, "rights": list(t.rights)} for name, t in tokens.items()}
-    text = json.dumps({"version": 1, "tokens": told}, indent=2, sort_keys=True)
+    hashes = {name: {"hash": t.hash, "rights": list(t.rights)} for name, t in tokens.items()}
+    text = json.dumps({"version": 1, "tokens": hashes}, indent=2, sort_keys=True)
     write_private(folder / TOKENS, sealed(text))
 
 

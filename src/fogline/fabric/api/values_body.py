@@ -95,11 +95,11 @@ def _time(time: Any, now: int) -> int:
 def _map(labels: Any) -> str | None:
     if labels is None:
         return None
-    if not isinstance(labels, dict) or not all(isinstance(text, str) for text in labels.values()):
+    if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
         raise BadValue("its labels are no map of texts")
-    told = labels_text(labels)
-    (told or "").encode()
-    return told
+    text = labels_text(labels)
+    (text or "").encode()
+    return text
 
 
 def _times(column: Any) -> Any:

@@ -19,7 +19,7 @@ from fogline.fabric.federation.sources import CopyChanges, NodeChanges, OwnChang
 from fogline.fabric.http.secrets import Secrets
 from fogline.fabric.membership.clients import Clients
 from fogline.fabric.membership.directory import Directory
-from fogline.fabric.membership.discovery import Births
+from fogline.fabric.membership.discovery import Discovery
 from fogline.fabric.membership.exchange import Exchange
 from fogline.fabric.membership.health import Health
 from fogline.fabric.membership.options import FabricOptions
@@ -89,7 +89,7 @@ class Fabric:
         self._copies = Copies(site, store, folder, self._clients, self._health, options)
         self._restore = Restore(site, store, self._clients, options)
         self._exchange = Exchange(store, self._clients, self._health, options, self._restore.look)
-        self._births = Births(self._directory, options) if options.control else None
+        self._discovery = Discovery(self._directory, options) if options.control else None
         self._gather = Gather(site, StoreAnswers(store, site), self, options.threads)
         self._keys: Keys = None
 
@@ -97,12 +97,12 @@ class Fabric:
         self._copies.start()
         self._restore.start()
         self._exchange.start()
-        if self._births is not None:
-            self._births.start()
+        if self._discovery is not None:
+            self._discovery.start()
 
     def close(self) -> None:
-        if self._births is not None:
-            self._births.close()
+        if self._discovery is not None:
+            self._discovery.close()
         self._gather.close()
         self._exchange.stop()
         self._clients.close()
@@ -174,10 +174,10 @@ class Fabric:
             newest = self.latest(values.names)
         history = merge.joined({}, tables.ROWS) if past is None else past.table
         latest = merge.joined({}, tables.LATEST) if newest is None else newest.table
-        told = past or newest
-        assert told is not None
+        first = past or newest
+        assert first is not None
         hidden = self._store.metadata.signed.hidden_anywhere(self._keys)
-        return Whole(self._store.sql_over(text, history, latest, hidden), told.nodes)
+        return Whole(self._store.sql_over(text, history, latest, hidden), first.nodes)
 
     def _brought(self, values: Range) -> Whole:
         """All values of a range, page by page."""
@@ -220,8 +220,8 @@ class Fabric:
         own = tuple((file.first, file.last, file.rows) for file in self._store.lost)
         found = []
         for answer in nodes:
-            told = seen[answer.node].told.lost if answer.node in seen else ()
-            lost = own if answer.node == self.site else told
+            report = seen[answer.node].report.lost if answer.node in seen else ()
+            lost = own if answer.node == self.site else report
             if answer.state == ANSWERED and (why := loss_within(lost, start, end)):
                 answer = replace(answer, partial=True, why=why)
             found.append(answer)
@@ -271,7 +271,7 @@ class Fabric:
         client = self._clients.to(route.at, seen[route.at].address)
         if route.copy is not None:
             return NodeChanges(client, route.copy.id, route.at, copy_of=node)
-        return NodeChanges(client, seen[node].told.id, node)
+        return NodeChanges(client, seen[node].report.id, node)
 
     def _address(self, node: str) -> str:
         return self._directory.nodes().get(node, "")
@@ -307,12 +307,12 @@ class Fabric:
         """By origin: what of it, up to when, how much."""
         return self._copies.status()
 
-    # ── what this node tells ─────────────────────────────────────────────────────────────────────
+    # ── what this node reports ────────────────────────────────────────────────────────────────────
 
     def state(self, with_metrics: bool = False) -> dict[str, Any]:
-        """What `GET /v1/state` tells."""
+        """The response of `GET /v1/state`."""
         store = self._store.state()
-        told = PeerReport(
+        report = PeerReport(
             id=self._store.id,
             rows=store.rows + store.waiting,
             bytes=store.disk_bytes,
@@ -324,11 +324,11 @@ class Fabric:
             copies=self._copies.infos(),
             lost=tuple((file.first, file.last, file.rows) for file in store.lost),
         )
-        found = {"node": self.site, "version": fogline.__version__, **told.as_json()}
+        found = {"node": self.site, "version": fogline.__version__, **report.as_json()}
         return found | ({"metrics": self._store.metric_sizes()} if with_metrics else {})
 
     def nodes(self) -> list[Mapping[str, Any]]:
-        """What `GET /v1/nodes` tells: this node and every other, by name."""
+        """The response of `GET /v1/nodes`: this node and every other, by name."""
         own = self.state()
         own |= {"state": "answered", "latency_ms": 0.0, "copies": _behind(self.own_copies())}
         others = [_node(name, seen) for name, seen in self.seen().items()]
@@ -342,7 +342,7 @@ class Fabric:
             "nodes": {name: other.state for name, other in seen.items()},
             "restoring": self._restore.restoring,
             "copies": self._copies.status(),
-            "control": self._births.problem if self._births is not None else "",
+            "control": self._discovery.problem if self._discovery is not None else "",
         }
 
 
@@ -351,8 +351,10 @@ def _since(stale: float) -> int | None:
 
 
 def _node(name: str, seen: PeerView) -> dict[str, Any]:
-    told = seen.told.as_json() | {"copies": _behind(seen.told.copies)} if seen.told.id else {}
-    found = {"node": name, "address": seen.address, "state": seen.state, "why": seen.why, **told}
+    report = (
+        seen.report.as_json() | {"copies": _behind(seen.report.copies)} if seen.report.id else {}
+    )
+    found = {"node": name, "address": seen.address, "state": seen.state, "why": seen.why, **report}
     return found | {"latency_ms": seen.latency_ms}
 
 

@@ -68,14 +68,14 @@ def to_follow(
     """
     held = _copies(node, here, seen, own_copies, metrics, END_TIME)
     copies = [route for route in held if not route.partial]
-    itself, told = ReplicaRoute(node), seen[node].told
-    if not (seen[node].can_be_asked and told.id):
+    itself, report = ReplicaRoute(node), seen[node].report
+    if not (seen[node].can_be_asked and report.id):
         return copies[0] if copies else None
     far = _distance(itself, here, seen)
     near = [
         route
         for route in copies
-        if route.copy is not None and route.copy.id == told.id and _until(route) >= fresh_since
+        if route.copy is not None and route.copy.id == report.id and _until(route) >= fresh_since
         if route.copy.since is None
         if _NEARER * (_distance(route, here, seen) + _READ_MS) < far + _READ_MS
     ]
@@ -102,9 +102,9 @@ def _copies(
     start: int | None,
 ) -> list[ReplicaRoute]:
     held = {
-        at: other.told.copies[node]
+        at: other.report.copies[node]
         for at, other in seen.items()
-        if at != node and other.can_be_asked and node in other.told.copies
+        if at != node and other.can_be_asked and node in other.report.copies
     }
     if node in own_copies:
         held[here] = own_copies[node]

@@ -2,7 +2,7 @@
 
 No node is waited for longer than its client waits. What a node answers is checked there, so that
 here only wrong questions raise. A question that is too much for another node is not answered by it,
-which is told with the reason.
+which is reported with the reason.
 """
 
 from __future__ import annotations
@@ -81,18 +81,18 @@ class Gather:
         """Raises what the own store raises, and `BadQuery` of any node. Without `copies` each node
         answers for itself or not at all."""
         names = names or Selected()
-        wanted = parse_all(names.nodes)
+        selected = parse_all(names.nodes)
         seen, held = self._around.seen(), self._around.own_copies()
         others: dict[str, Future[tuple[NodeAnswer, Found | None]]] = {}
         for node in seen:
-            if _is_wanted(node, wanted):
+            if _is_selected(node, selected):
                 asked = names.metrics, fresh_since, start
                 ways = routes(node, self._here, seen, held, *asked)
                 own = [route for route in ways if copies or route.copy is None]
                 others[node] = self._pool.submit(self._one, node, ask, own)
         try:
             found: dict[str, tuple[NodeAnswer, Found | None]] = {}
-            if _is_wanted(self._here, wanted):
+            if _is_selected(self._here, selected):
                 found[self._here] = NodeAnswer(self._here, ANSWERED), ask(self._here, self._own)
             found |= {node: future.result() for node, future in others.items()}
         except StoreError:
@@ -124,7 +124,7 @@ class Gather:
     def _answered(self, node: str, route: ReplicaRoute) -> NodeAnswer:
         if route.copy is None:
             now = self._around.seen().get(node)
-            back = now is not None and now.told.restoring
+            back = now is not None and now.report.restoring
             return NodeAnswer(node, ANSWERED, why="it takes its values back" if back else "")
         until = route.copy.until
         why = "it is not complete yet" if until is None else ""
@@ -136,7 +136,7 @@ class Gather:
         return NodeAnswer(node, state, why=(now.why if now else "") or "it does not answer")
 
 
-def _is_wanted(node: str, patterns: Patterns | None) -> bool:
+def _is_selected(node: str, patterns: Patterns | None) -> bool:
     return patterns is None or patterns.matches(node)
 
 

@@ -73,10 +73,10 @@ class NodeChanges:
 
     def _end(self, after: int) -> Changes:
         try:
-            told = read_state(self._client.state())
+            report = read_state(self._client.state())
         except BadValue as error:
             raise NodeAway(f"{self._client.address} cannot be understood") from error
-        found = told.copies.get(self._copy_of) if self._copy_of else told
+        found = report.copies.get(self._copy_of) if self._copy_of else report
         if found is None:
             raise NodeAway(f"{self._client.address} has no copy of {self._copy_of} any more")
         self._check(found.id)

@@ -1,7 +1,7 @@
 """Every other node ever heard of, and its address: the file `fabric.json`.
 
-Nodes come from the configuration and from births. One that stops answering stays; it goes when its
-entry is taken out of the configuration, or its birth is cleared.
+Nodes come from the configuration and from announcements. One that stops answering stays; it goes
+when its entry is taken out of the configuration, or its announcement is cleared.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Directory:
             self._change(None, {**known, name: address})
 
     def forget(self, name: str) -> None:
-        """Its birth was cleared. The configuration may still know it."""
+        """Its announcement was cleared. The configuration may still know it."""
         with self._guard:
             known = dict(self._born)
         if known.pop(name, None) is not None:
@@ -89,7 +89,8 @@ def is_address(text: Any) -> bool:
 
 
 def _load(path: Path, here: str) -> tuple[dict[str, str], dict[str, str]]:
-    """A damaged file is told of and counts as none: births and the configuration come again."""
+    """A damaged file is reported and counts as none: announcements and the configuration come
+    again."""
     try:
         data = json.loads(_body(read_state(path)))
         return _nodes(data["configured"], here), _nodes(data["born"], here)

@@ -7,17 +7,17 @@ import secrets
 from fogline.broker import Message
 from fogline.common.errors import DataError
 from fogline.control import topics
-from fogline.control.announcements import Birth
+from fogline.control.announcements import Announcement
 from fogline.control.connection import ControlConnection, ControlOptions, Hooks
 from fogline.fabric.membership.directory import Directory
 from fogline.fabric.membership.options import FabricOptions
 
 
-class Births:
+class Discovery:
     """`start` once, then `close`. The connection is made for as long as it takes.
 
     Raises `UsageError` when made with an address that is none. `bad` counts messages that are no
-    birth; they change nothing.
+    announcement; they change nothing.
     """
 
     def __init__(self, directory: Directory, options: FabricOptions) -> None:
@@ -40,16 +40,16 @@ class Births:
         self._connection.close()
 
     def heard(self, message: Message) -> None:
-        name, kind = topics.told(message.topic)
+        name, kind = topics.parse_topic(message.topic)
         if not name or kind != topics.BIRTH:
             return
         if not message.payload:
             self._directory.forget(name)
             return
         try:
-            birth = Birth.decode(message.payload, name)
+            announcement = Announcement.decode(message.payload, name)
         except DataError:
             self.bad += 1
             return
-        if birth.node.store:
-            self._directory.born(name, birth.node.store)
+        if announcement.node.store:
+            self._directory.born(name, announcement.node.store)

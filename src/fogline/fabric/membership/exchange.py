@@ -97,10 +97,10 @@ class Exchange:
             return
         begun = time.monotonic()
         try:
-            told = self._state(name, known.address)
+            report = self._state(name, known.address)
             latency = round((time.monotonic() - begun) * 1000, 3)
-            self._health.answered(name, known.address, told, latency)
-            self._fetch_metadata(name, known.address, told)
+            self._health.answered(name, known.address, report, latency)
+            self._fetch_metadata(name, known.address, report)
         except StoreError as error:
             self._health.failed(name, known.address, error)
 
@@ -114,12 +114,12 @@ class Exchange:
         except BadValue as error:
             raise NodeAway(f"{address} cannot be understood: {error.message}") from error
 
-    def _fetch_metadata(self, name: str, address: str, told: PeerReport) -> None:
-        store, since = self._since.get(name, (told.id, 0))
-        if store != told.id or told.metadata < since:
+    def _fetch_metadata(self, name: str, address: str, report: PeerReport) -> None:
+        store, since = self._since.get(name, (report.id, 0))
+        if store != report.id or report.metadata < since:
             since = 0
         client = self._clients.to(name, address)
-        while since < told.metadata and not self._stop.is_set():
+        while since < report.metadata and not self._stop.is_set():
             items, following = client.metadata_changes(since)
             try:
                 self._store.metadata.merge(items)
@@ -129,4 +129,4 @@ class Exchange:
             if following <= since:
                 break
             since = following
-            self._since[name] = told.id, since
+            self._since[name] = report.id, since

@@ -35,9 +35,9 @@ class Health:
     def get(self, node: str) -> PeerView | None:
         return self.all().get(node)
 
-    def answered(self, node: str, address: str, told: PeerReport, latency_ms: float) -> None:
+    def answered(self, node: str, address: str, report: PeerReport, latency_ms: float) -> None:
         with self._guard:
-            self._seen[node] = self._at(node, address).answered(told, latency_ms)
+            self._seen[node] = self._at(node, address).answered(report, latency_ms)
 
     def failed(self, node: str, address: str, error: StoreError) -> None:
         """It gave no answer; it counts as away, or as refusing, until it answers again."""
@@ -49,8 +49,8 @@ class Health:
         known = self._seen.get(node)
         if known is None:
             return PeerView(address)
-        # What it told of its copies still holds when only its address is another.
-        return known if known.address == address else PeerView(address, told=known.told)
+        # What it reported of its copies still holds when only its address is another.
+        return known if known.address == address else PeerView(address, report=known.report)
 
 
 @dataclass(frozen=True, slots=True)

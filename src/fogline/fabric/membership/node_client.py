@@ -18,7 +18,7 @@ from fogline.fabric.http.secrets import Secrets, as_secrets
 from fogline.fabric.http.store_client import StoreClient
 from fogline.fabric.query import tables
 from fogline.fabric.query.merge import in_order, without_doubles
-from fogline.fabric.query.metadata_fields import from_told
+from fogline.fabric.query.metadata_fields import read_metadata
 from fogline.fabric.query.paging import PageStart, seal
 from fogline.fabric.query.query_types import AggregateQuery, ChangeOffset, Range, Selected
 from fogline.fabric.query.space_pages import SpaceInfo, SpacePage, behind, checked
@@ -107,9 +107,9 @@ class NodeClient:
         while True:
             more = [("cursor", cursor)] if cursor else []
             parameters: UrlParameters = [("prefix", prefix), ("limit", _PAGE), *more]
-            table, told = self._arrow("GET", "/v1/metrics", parameters)
+            table, payload = self._arrow("GET", "/v1/metrics", parameters)
             parts.append(self._shaped(table, tables.PAIRS))
-            following = told.get("next")
+            following = payload.get("next")
             if not following or following == cursor or not len(table):
                 return without_doubles(pa.concat_tables(parts), tables.PAIRS.names)
             cursor = str(following)
@@ -119,10 +119,10 @@ class NodeClient:
 
     def spaces(self) -> list[SpaceInfo]:
         with self._translated():
-            told = self._store.json("GET", "/v1/spaces", [("scope", "node")]).get("spaces")
-        if not isinstance(told, list):
+            payload = self._store.json("GET", "/v1/spaces", [("scope", "node")]).get("spaces")
+        if not isinstance(payload, list):
             raise NodeAway(f"{self.address} does not tell its spaces")
-        return [self._space(item) for item in told]
+        return [self._space(item) for item in payload]
 
     def space_rows(self, question: SpaceRange) -> SpacePage:
         path = f"/v1/spaces/{part(question.space)}/rows"
@@ -135,8 +135,8 @@ class NodeClient:
             texts = question_of(path, [(key, str(value)) for key, value in asked])
             page.append(("cursor", seal([question.start, question.end, *question.after], texts)))
         with self._translated():
-            table, told = self._store.arrow("GET", path, [*asked, *page])
-        info = self._space(told.get("space"))
+            table, payload = self._store.arrow("GET", path, [*asked, *page])
+        info = self._space(payload.get("space"))
         try:
             found = checked(table, info)
         except BadValue as error:
@@ -144,16 +144,16 @@ class NodeClient:
         beyond = question.after is None or behind(found, question.after, question.descending)
         if len(found) > question.limit or not beyond or info.space.name != question.space:
             raise NodeAway(f"{self.address} answers with rows that were not asked for")
-        return SpacePage(info, found, told.get("next") is not None)
+        return SpacePage(info, found, payload.get("next") is not None)
 
-    def _space(self, told: object) -> SpaceInfo:
+    def _space(self, payload: object) -> SpaceInfo:
         try:
-            return SpaceInfo.from_json(told)
+            return SpaceInfo.from_json(payload)
         except BadValue as error:
-            raise NodeAway(f"{self.address} tells {error.message}") from error
+            raise NodeAway(f"{self.address} sent a wrong space: {error.message}") from error
 
     def state(self) -> dict[str, Any]:
-        """What `GET /v1/state` tells; not checked further."""
+        """The response of `GET /v1/state`; not checked further."""
         with self._translated():
             return self._store.json("GET", "/v1/state")
 
@@ -171,35 +171,35 @@ class NodeClient:
         more = [*patterns, *_share(share), *([("whole", "true")] if whole else [])]
         with self._translated():
             parameters: UrlParameters = [*of, ("after", after), ("limit", limit), *more]
-            table, told = self._store.arrow("GET", "/v1/changes", parameters)
-        last, end, store = told.get("last"), told.get("end"), told.get("store")
+            table, payload = self._store.arrow("GET", "/v1/changes", parameters)
+        last, end, store = payload.get("last"), payload.get("end"), payload.get("store")
         if type(last) is not int or not after <= last <= MAX_SEQ or type(end) is not bool:
             raise NodeAway(f"{self.address} does not tell where its changes end")
         if not is_id(store):
             raise NodeAway(f"{self.address} does not tell which store its changes are of")
-        signed = self._metadata(told.get("signed", []))
+        signed = self._metadata(payload.get("signed", []))
         rows = self._shaped(table, tables.ROWS)
         seqs = rows["seq"].to_numpy()
         if len(rows) > limit or (len(rows) and not after < seqs.min() <= seqs.max() <= last):
-            raise NodeAway(f"{self.address} tells changes that were not asked for")
+            raise NodeAway(f"{self.address} sent changes that were not asked for")
         return Changes(rows, last, end, signed), str(store)
 
     def metadata_changes(self, since: int) -> tuple[list[Metadata], int]:
         """What changed in its metadata after `since`, and the `since` for the next call."""
         with self._translated():
-            told = self._store.json("GET", "/v1/metadata/changes", [("since", since)])
-        following = told.get("next")
+            payload = self._store.json("GET", "/v1/metadata/changes", [("since", since)])
+        following = payload.get("next")
         if type(following) is not int or following < since:
             raise NodeAway(f"{self.address} does not tell its metadata")
-        return list(self._metadata(told.get("metadata"))), following
+        return list(self._metadata(payload.get("metadata"))), following
 
-    def _metadata(self, told: object) -> tuple[Metadata, ...]:
-        if not isinstance(told, list):
+    def _metadata(self, payload: object) -> tuple[Metadata, ...]:
+        if not isinstance(payload, list):
             raise NodeAway(f"{self.address} does not tell its metadata")
         try:
-            return tuple(from_told(item) for item in told)
+            return tuple(read_metadata(item) for item in payload)
         except BadValue as error:
-            raise NodeAway(f"{self.address} tells wrong metadata: {error.message}") from error
+            raise NodeAway(f"{self.address} sent wrong metadata: {error.message}") from error
 
     def _range(self, question: Range, names: Selected, after: ChangeOffset | None) -> pa.Table:
         order = "desc" if question.descending else "asc"

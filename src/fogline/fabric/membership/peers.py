@@ -1,4 +1,4 @@
-"""What is known of another node: how it was when last looked at, and what it told of itself."""
+"""What is known of another node: how it was when last looked at, and what it reported of itself."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class CopyInfo:
 
 @dataclass(frozen=True, slots=True)
 class PeerReport:
-    """What a node tells of itself at `GET /v1/state`."""
+    """The report of a node at `GET /v1/state`."""
 
     id: str = ""
     rows: int = 0
@@ -86,7 +86,7 @@ class PeerReport:
 
     @property
     def restores(self) -> int:
-        """Grows whenever old values came back below numbers that were told already."""
+        """Grows whenever old values came back below numbers that were sent already."""
         return sum(len(block.sources) for block in self.restored.values())
 
     def as_json(self) -> dict[str, Any]:
@@ -112,14 +112,14 @@ class PeerView:
     state: str = UNKNOWN
     why: str = ""
     latency_ms: float | None = None
-    told: PeerReport = PeerReport()
+    report: PeerReport = PeerReport()
 
     @property
     def can_be_asked(self) -> bool:
         return self.state in (ANSWERED, UNKNOWN)
 
-    def answered(self, told: PeerReport, latency_ms: float) -> PeerView:
-        return replace(self, state=ANSWERED, why="", told=told, latency_ms=latency_ms)
+    def answered(self, report: PeerReport, latency_ms: float) -> PeerView:
+        return replace(self, state=ANSWERED, why="", report=report, latency_ms=latency_ms)
 
     def failed(self, why: str, state: str = AWAY) -> PeerView:
         return replace(self, state=state, why=why)
@@ -140,7 +140,7 @@ def loss_within(lost: Iterable[Loss], start: int | None, end: int | None) -> str
 
 
 def read_state(data: Mapping[str, Any]) -> PeerReport:
-    """What another node told. Raises `BadValue` when it cannot be understood."""
+    """The report of another node. Raises `BadValue` when it cannot be understood."""
     if not is_id(data.get("id")):
         raise BadValue("its state has no store id")
     return PeerReport(
@@ -169,7 +169,7 @@ def _losses(data: Any) -> tuple[Loss, ...]:
 
 
 def _copies(data: Mapping[str, Any]) -> dict[str, CopyInfo]:
-    """Those that have begun: others are wanted, but do not know their origin's store yet."""
+    """Those that have begun: others are desired, but do not know their origin's store yet."""
     begun = {name: copy for name, copy in data.items() if isinstance(copy, dict) and "id" in copy}
     return {name: read_copy(copy) for name, copy in begun.items()}
 
@@ -202,14 +202,14 @@ def read_metrics(data: Any) -> tuple[str, ...] | None:
 
 def read_blocks(data: Any) -> dict[str, Block]:
     if not isinstance(data, dict) or len(data) > _MOST:
-        raise BadValue("what was taken back is told by store ids")
+        raise BadValue("restored blocks must be a mapping by store id")
     return {old: _block(old, block) for old, block in data.items()}
 
 
 def _block(old: str, data: Any) -> Block:
     sources = data.get("from", []) if isinstance(data, dict) else None
     if not is_id(old) or not isinstance(sources, list) or len(sources) > _MOST:
-        raise BadValue("what was taken back is told by store ids and nodes")
+        raise BadValue("a restored block must have a store id and a list of nodes")
     if not all(isinstance(name, str) and is_name(name) for name in sources):
         raise BadValue("what was taken back came from nodes")
     return Block(_number(data, "base"), _number(data, "room"), tuple(sources))
@@ -218,7 +218,7 @@ def _block(old: str, data: Any) -> Block:
 def _named(data: Mapping[str, Any], key: str) -> dict[str, Any]:
     found = data.get(key, {})
     if not isinstance(found, dict) or len(found) > _MOST or not all(map(is_name, found)):
-        raise BadValue(f"{key} are told by the names of nodes")
+        raise BadValue(f"{key} must be a mapping by node")
     return found
 
 

@@ -59,7 +59,7 @@ def _slice_json(table: pa.Table) -> bytes:
         return text[1:-1].encode()
     except (ValueError, TypeError, OverflowError, RecursionError, pa.ArrowException) as error:
         hint = "ask for Arrow, or for a column as text"
-        raise BadQuery(f"this cannot be told as JSON: {str(error)[:200]}", hint) from error
+        raise BadQuery(f"this cannot be written as JSON: {str(error)[:200]}", hint) from error
 
 
 def _cells(column: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Metadata as it is told and taken: the description's fields, flat, beside whose they are."""
+"""Metadata as it is sent and received: the description's fields, flat, beside whose they are."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ DESCRIPTION = tuple(item.name for item in fields(Description))
 WHOSE = ("metric", "entity", "version", "origin", "removed")
 
 
-def told(item: Metadata) -> dict[str, Any]:
+def metadata_payload(item: Metadata) -> dict[str, Any]:
     whose = {name: getattr(item, name) for name in WHOSE}
     return {**whose, **asdict(item.description)}
 
 
-def from_told(data: Any) -> Metadata:
-    """What another node told. Raises `BadValue`."""
+def read_metadata(data: Any) -> Metadata:
+    """Sent by another node. Raises `BadValue`."""
     if not isinstance(data, Mapping):
         raise BadValue("metadata is an object")
     version, removed = data.get("version"), data.get("removed", False)

@@ -27,7 +27,7 @@ ChangeOffset = tuple[int, int]
 class Selected:
     """Metrics and entities, exact or as prefixes (`cpu_%`); None means all.
 
-    `nodes` says whose values are wanted where all nodes are asked; one node answers for itself.
+    `nodes` says whose values are asked for where all nodes are asked; one node answers for itself.
     """
 
     metrics: tuple[str, ...] | None = None
@@ -128,8 +128,8 @@ class NodeAnswer:
     """Of a copy: before this time, which was asked for, values are missing."""
 
     def as_json(self) -> dict[str, Any]:
-        told = asdict(self)
-        return {key: value for key, value in told.items() if value not in ("", None, False)}
+        fields = asdict(self)
+        return {key: value for key, value in fields.items() if value not in ("", None, False)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,5 +170,5 @@ class Everywhere(Protocol):
         ...
 
     def nodes(self) -> Sequence[Mapping[str, Any]]:
-        """What `GET /v1/nodes` tells."""
+        """The response of `GET /v1/nodes`."""
         ...

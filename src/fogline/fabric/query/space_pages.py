@@ -53,10 +53,10 @@ class SpaceInfo:
         }
 
     @classmethod
-    def from_json(cls, told: object) -> SpaceInfo:
+    def from_json(cls, payload: object) -> SpaceInfo:
         """Raises `BadValue` for what is none."""
         try:
-            found: dict[str, Any] = dict(told)  # type: ignore[call-overload]
+            found: dict[str, Any] = dict(payload)  # type: ignore[call-overload]
             columns = {str(name): str(kind) for name, kind in found["columns"].items()}
             hours, rows = (None if found[n] is None else int(found[n]) for n in ("hours", "rows"))
             key = tuple(map(str, found["key"]))

@@ -1,6 +1,6 @@
-"""The copies that this node keeps: which are wanted, one thread that follows their origins.
+"""The copies that this node keeps: which are desired, one thread that follows their origins.
 
-A copy whose origin has another store, or of which less is wanted, is made anew beside the old one,
+A copy whose origin has another store, or of which less is desired, is made anew beside the old one,
 which answers until the new one is complete. Of an origin that lost its store this happens only
 after it has taken back all that the copy holds.
 """
@@ -22,7 +22,7 @@ from fogline.fabric.membership.peers import CopyInfo, PeerReport, PeerView
 from fogline.fabric.replicas.copy import MetricGroup, StoreCopy
 from fogline.fabric.replicas.copy_answers import CopyAnswers
 from fogline.fabric.replicas.copy_folders import CopyFolders
-from fogline.fabric.replicas.desired_replicas import WantedCopies
+from fogline.fabric.replicas.desired_replicas import DesiredCopies
 from fogline.model.nodes import is_name
 from fogline.model.question import Question
 from fogline.storage.errors import BadQuery, StoreError
@@ -51,7 +51,7 @@ class Copies:
         self._clients = clients
         self._health = health
         self._options = options
-        self._wanted = WantedCopies(folder)
+        self._desired = DesiredCopies(folder)
         self._held: dict[str, StoreCopy] = {}
         self._next: dict[str, StoreCopy] = {}
         self._problems: dict[str, str] = {}
@@ -61,7 +61,7 @@ class Copies:
         self._thread = threading.Thread(target=self._run, name="fabric copies", daemon=True)
 
     def start(self) -> None:
-        for origin in self._wanted.all():
+        for origin in self._desired.all():
             self._reopen(origin)
         self._thread.start()
 
@@ -84,18 +84,18 @@ class Copies:
         if metrics == ():
             raise BadQuery("a copy of no metrics", "name some, or end the copy")
         parse_all(metrics)
-        self._wanted.keep(origin, None if metrics is None else tuple(dict.fromkeys(metrics)))
+        self._desired.keep(origin, None if metrics is None else tuple(dict.fromkeys(metrics)))
         self._wake.set()
 
     def drop(self, origin: str) -> None:
         """Ends the copy, which is removed soon. One that is not there is no error."""
-        self._wanted.drop(origin)
+        self._desired.drop(origin)
         self._wake.set()
 
     def infos(self) -> dict[str, CopyInfo]:
-        wanted = self._wanted.all()
+        desired = self._desired.all()
         with self._guard:
-            held = {origin: copy for origin, copy in self._held.items() if origin in wanted}
+            held = {origin: copy for origin, copy in self._held.items() if origin in desired}
         found = {}
         for origin, copy in held.items():
             try:
@@ -108,16 +108,21 @@ class Copies:
         return found
 
     def status(self) -> dict[str, dict[str, Any]]:
-        """By origin: what is wanted and what is there."""
+        """By origin: what is desired and what is there."""
         infos = self.infos()
         found: dict[str, dict[str, Any]] = {}
-        for origin, metrics in self._wanted.all().items():
-            wanted = None if metrics is None else list(metrics)
-            told: dict[str, Any] = {"metrics": wanted, "until": None, "bytes": 0, "wanted": wanted}
+        for origin, metrics in self._desired.all().items():
+            desired = None if metrics is None else list(metrics)
+            payload: dict[str, Any] = {
+                "metrics": desired,
+                "until": None,
+                "bytes": 0,
+                "wanted": desired,
+            }
             if origin in infos:
-                told |= infos[origin].as_json()
+                payload |= infos[origin].as_json()
             problem = self._problems.get(origin, "")
-            found[origin] = told | ({"problem": problem} if problem else {})
+            found[origin] = payload | ({"problem": problem} if problem else {})
         return found
 
     def copy_of(self, origin: str) -> CopyAnswers | None:
@@ -125,7 +130,7 @@ class Copies:
 
     def current(self, origin: str) -> StoreCopy | None:
         with self._guard:
-            return self._held.get(origin) if origin in self._wanted.all() else None
+            return self._held.get(origin) if origin in self._desired.all() else None
 
     def changes(
         self,
@@ -151,12 +156,12 @@ class Copies:
             return store.changes(after, metrics, limit, share, without), copy.id
 
     def step(self) -> bool:
-        """A page of every copy, and the removal of those that are not wanted; whether there is
+        """A page of every copy, and the removal of those that are not desired; whether there is
         more to do at once. The thread does this."""
-        wanted = self._wanted.all()
-        self._bury(wanted)
+        desired = self._desired.all()
+        self._bury(desired)
         more = False
-        for origin, metrics in wanted.items():
+        for origin, metrics in desired.items():
             if self._stop.is_set():
                 break
             more |= self._guarded(origin, metrics)
@@ -179,7 +184,7 @@ class Copies:
         if origin not in self._held:
             self._reopen(origin)
         seen = self._health.get(origin)
-        if seen is None or not seen.told.id or not seen.can_be_asked:
+        if seen is None or not seen.report.id or not seen.can_be_asked:
             return False
         try:
             more = self._follow(origin, metrics, seen)
@@ -198,11 +203,11 @@ class Copies:
         self._give_up_damaged(origin)
         copy = self.current(origin)
         if copy is None:
-            return not seen.told.restoring and self._begin(origin, metrics, seen.told)
-        if copy.id == seen.told.id and copy.extend(metrics):
+            return not seen.report.restoring and self._begin(origin, metrics, seen.report)
+        if copy.id == seen.report.id and copy.extend(metrics):
             self._end_next(origin)
-            return copy.step(client, seen.told, self._options.page_rows)
-        if copy.id != seen.told.id and not self._was_taken_back(copy, seen.told):
+            return copy.step(client, seen.report, self._options.page_rows)
+        if copy.id != seen.report.id and not self._was_taken_back(copy, seen.report):
             return False
         return self._follow_anew(origin, metrics, seen)
 
@@ -216,27 +221,27 @@ class Copies:
         copy.close()
         self._folders.set_aside(origin, copy.store.lost[0].reason)
 
-    def _was_taken_back(self, copy: StoreCopy, told: PeerReport) -> bool:
-        block = told.restored.get(copy.id)
+    def _was_taken_back(self, copy: StoreCopy, report: PeerReport) -> bool:
+        block = report.restored.get(copy.id)
         taken = block is not None and self._here in block.sources
-        return not told.restoring and (taken or copy.info().rows == 0)
+        return not report.restoring and (taken or copy.info().rows == 0)
 
-    def _begin(self, origin: str, metrics: MetricGroup, told: PeerReport) -> bool:
+    def _begin(self, origin: str, metrics: MetricGroup, report: PeerReport) -> bool:
         made = self._folders.open(origin)
-        made.begin(told.id, metrics)
+        made.begin(report.id, metrics)
         with self._guard:
             self._held[origin] = made
         return True
 
     def _follow_anew(self, origin: str, metrics: MetricGroup, seen: PeerView) -> bool:
         coming = self._next.get(origin)
-        if coming is None or coming.id != seen.told.id or not coming.extend(metrics):
+        if coming is None or coming.id != seen.report.id or not coming.extend(metrics):
             self._end_next(origin)
             coming = self._folders.open_next(origin)
-            coming.begin(seen.told.id, metrics)
+            coming.begin(seen.report.id, metrics)
             self._next[origin] = coming
         client = self._clients.to(origin, seen.address)
-        more = coming.step(client, seen.told, self._options.page_rows)
+        more = coming.step(client, seen.report, self._options.page_rows)
         if not more:
             self._switch(origin)
         return more
@@ -258,8 +263,8 @@ class Copies:
             coming.close()
         self._folders.remove_next(origin)
 
-    def _bury(self, wanted: Mapping[str, MetricGroup]) -> None:
-        for origin in [name for name in {*self._held, *self._next} if name not in wanted]:
+    def _bury(self, desired: Mapping[str, MetricGroup]) -> None:
+        for origin in [name for name in {*self._held, *self._next} if name not in desired]:
             self._end_next(origin)
             with self._guard:
                 copy = self._held.pop(origin, None)

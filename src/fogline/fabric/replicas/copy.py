@@ -72,7 +72,7 @@ class StoreCopy:
         self.store.flush()
 
     def extend(self, metrics: MetricGroup) -> bool:
-        """More metrics, old values included; false when fewer are wanted than there are."""
+        """More metrics, old values included; false when fewer are desired than there are."""
         held = list(self.groups)
         if metrics is not None:
             names = [name for group in held for name in group or ()]
@@ -86,11 +86,11 @@ class StoreCopy:
                 self._note(_follow(self._restores, group), 0)
         return True
 
-    def step(self, origin: Origin, told: PeerReport, rows: int) -> bool:
+    def step(self, origin: Origin, report: PeerReport, rows: int) -> bool:
         """Takes a page of every group; whether there is more at once. Raises `NodeAway`."""
-        self._renew(told)
-        if told.first > self.store.position(_FIRST):
-            self._note(_FIRST, told.first)
+        self._renew(report)
+        if report.first > self.store.position(_FIRST):
+            self._note(_FIRST, report.first)
         more = False
         for group, log in self.groups.items():
             asked = now_us()
@@ -178,16 +178,16 @@ class StoreCopy:
     def _restores(self) -> int:
         return max(map(_restores, self.store.positions(_FOLLOW)), default=0)
 
-    def _renew(self, told: PeerReport) -> None:
+    def _renew(self, report: PeerReport) -> None:
         """Old values that came back to the origin have low numbers: it is read from the start.
 
         What is here already is not taken again.
         """
-        for old, block in told.restored.items():
+        for old, block in report.restored.items():
             self._note(f"{_INCLUDES}{old}/{block.room}", block.base)
         for group, log in self.groups.items():
-            if _restores(log) != told.restores:
-                self._note(_follow(told.restores, group), 0)
+            if _restores(log) != report.restores:
+                self._note(_follow(report.restores, group), 0)
                 self.store.forget(log)
                 self.store.forget(_FIRST)
 

@@ -52,7 +52,7 @@ def to_take(
     """The copies of old stores that were not taken yet, of nodes that answer."""
     found = []
     for holder, other in sorted(seen.items()):
-        copy = other.told.copies.get(here)
+        copy = other.report.copies.get(here)
         if other.state != ANSWERED or copy is None or copy.id == store:
             continue
         if (copy.id, holder) not in taken:
@@ -70,7 +70,7 @@ def to_repair(
     """The copies of this store, which may hold what was in a damaged file."""
     found = []
     for holder, other in sorted(seen.items()):
-        copy = other.told.copies.get(here)
+        copy = other.report.copies.get(here)
         if other.state != ANSWERED or copy is None or copy.id != store:
             continue
         if (holder, lost) not in tried:
@@ -165,8 +165,8 @@ class Restore:
             if lost.name == job.lost:
                 pages = self._pages(client, lost.seq_first - 1, lost.seq_last)
                 rows = self._store.take_back(lost, pages)
-                told = "%d of %d lost values are back from the copy at %s"
-                _say.warning(told, rows, lost.rows, job.holder)
+                text = "%d of %d lost values are back from the copy at %s"
+                _say.warning(text, rows, lost.rows, job.holder)
         self._tried.add((job.holder, job.lost))
 
     def _pages(self, client: NodeClient, after: int, last: int) -> Iterator[pa.Table]:

@@ -78,8 +78,8 @@ class FeedLog:
         after = self._position(number, source, writer)
         page = source.changes(after, self._asked(node), PAGE)
         if page.last < after:
-            raise BadValue(f"the store of {node} tells changes up to {page.last} after {after}")
-        rows = self._wanted(page.table)
+            raise BadValue(f"the store of {node} sent changes up to {page.last} after {after}")
+        rows = self._select_rows(page.table)
         if len(rows):
             found = payloads(from_node(rows, node), describe())
             writer.append(((self.name, payload) for payload in found), number, page.last)
@@ -119,7 +119,7 @@ class FeedLog:
             self._positions[number] = max(self._begins[number], writer.last_epoch(number))
         return self._positions[number]
 
-    def _wanted(self, table: pa.Table) -> pa.Table:
+    def _select_rows(self, table: pa.Table) -> pa.Table:
         patterns = parse_all(self.question.entities)
         if patterns is None or not len(table):
             return table

@@ -28,7 +28,7 @@ _say = logging.getLogger(__name__)
 
 
 class FabricFeed:
-    """`set_logs` says what is wanted, before `start` or later; `close` ends the thread.
+    """`set_logs` says which logs are desired, before `start` or later; `close` ends the thread.
 
     `sources` gives the nodes that can be asked a question now, this one among them; `describe` what
     is known about metrics. Both are called from the thread, again and again, and may raise a
@@ -44,7 +44,7 @@ class FabricFeed:
         self._logs = logs
         self._sources = sources
         self._describe = describe
-        self._wanted: dict[str, Question] = {}
+        self._desired: dict[str, Question] = {}
         self._shares: dict[str, Mapping[str, float]] = {}
         self._feeds: dict[str, FeedLog] = {}
         self._states: dict[str, str] = {}
@@ -59,7 +59,7 @@ class FabricFeed:
     def set_logs(self, logs: Iterable[FabricLog]) -> None:
         listed = list(logs)
         self._shares = {item.log: item.shares for item in listed}
-        self._wanted = {item.log: item.question for item in listed}
+        self._desired = {item.log: item.question for item in listed}
         self._changed.set()
 
     def start(self) -> None:
@@ -98,23 +98,23 @@ class FabricFeed:
         _say.error("a round of fabric logs failed", exc_info=error)
         ours = isinstance(error, FoglineError | OSError)
         why = str(error) if ours else f"a bug: {error!r:.200}"
-        self._states |= dict.fromkeys({*self._wanted, *self._feeds}, why)
+        self._states |= dict.fromkeys({*self._desired, *self._feeds}, why)
         self._update_status()
         self._stop.wait(_BROKEN_SECONDS)
         self._changed.set()
 
     def _reconcile(self) -> None:
         """Ends logs that nobody wants, also those of an earlier start, and begins new ones."""
-        wanted = self._wanted
-        self._states = {name: state for name, state in self._states.items() if name in wanted}
-        for name in [n for n, feed in self._feeds.items() if wanted.get(n) != feed.question]:
+        desired = self._desired
+        self._states = {name: state for name, state in self._states.items() if name in desired}
+        for name in [n for n, feed in self._feeds.items() if desired.get(n) != feed.question]:
             self._states.pop(name, None)
             self._asked.pop(name, None)
             self._feeds.pop(name).end()
         for name in self._logs.topics():
-            if name.startswith(FABRIC_LOGS) and name not in wanted:
+            if name.startswith(FABRIC_LOGS) and name not in desired:
                 forget(self._logs, name)
-        for name, question in wanted.items():
+        for name, question in desired.items():
             if name not in self._feeds:
                 self._feeds[name] = FeedLog(self._logs, name, question)
             self._feeds[name].shares = self._shares.get(name, {})
@@ -143,7 +143,7 @@ class FabricFeed:
             self._resting.setdefault(node, _Rest()).begin(str(error))
             return False
         except Exception as error:
-            _say.exception("what %s tells cannot be followed", node)
+            _say.exception("the changes of %s cannot be followed", node)
             self._resting.setdefault(node, _Rest()).begin(f"a bug: {error!r:.200}")
             return False
         self._states[feed.name] = _RUNNING

@@ -27,15 +27,15 @@ _STRAY_SECONDS = 600.0
 class Feeding:
     """`want` says which logs, before `start` or later; `close` ends the thread.
 
-    A log that is no longer wanted is taken up to its end of that moment, and then its retention
+    A log that is no longer configured is taken up to its end of that moment, and then its retention
     need not wait for the store any more.
     """
 
     def __init__(self, store: SiteStore, logs: SiteLog) -> None:
         self._store = store
         self._logs = logs
-        self._wanted: Mapping[str, StoreFeed] = {}
-        self._in_force: Mapping[str, StoreFeed] = self._wanted
+        self._desired: Mapping[str, StoreFeed] = {}
+        self._in_force: Mapping[str, StoreFeed] = self._desired
         self._fed: dict[str, FedLog] = {}
         self._ending: dict[str, FedLog] = {}
         self._ended: dict[str, FedLog] = {}
@@ -50,10 +50,10 @@ class Feeding:
 
     def want(self, feeds: Iterable[StoreFeed]) -> None:
         """Of several about one log the first holds."""
-        wanted: dict[str, StoreFeed] = {}
+        desired: dict[str, StoreFeed] = {}
         for feed in feeds:
-            wanted.setdefault(feed.log, feed)
-        self._wanted = wanted
+            desired.setdefault(feed.log, feed)
+        self._desired = desired
         self._wake()
 
     def start(self) -> None:
@@ -68,8 +68,8 @@ class Feeding:
 
     @property
     def settled(self) -> bool:
-        """Whether what is wanted is in force."""
-        return self._wanted is self._in_force
+        """Whether the desired configuration is in force."""
+        return self._desired is self._in_force
 
     def status(self) -> tuple[FeedStatus, ...]:
         return tuple(fed.status for fed in self._reported)
@@ -94,10 +94,10 @@ class Feeding:
             fed.close()
 
     def _round(self) -> int:
-        wanted = self._wanted
-        if wanted is not self._in_force:
-            self._change(wanted)
-            self._in_force = wanted
+        desired = self._desired
+        if desired is not self._in_force:
+            self._change(desired)
+            self._in_force = desired
         moved, now = 0, time.monotonic()
         for fed in (*self._fed.values(), *self._ending.values()):
             if self._stop.is_set():
@@ -106,17 +106,17 @@ class Feeding:
         self._forget_ended()
         if now >= self._gone_due:
             self._gone_due = now + _GONE_SECONDS
-            self._forget_gone()
+            self._forget_removed()
         if now >= self._strays_due:
             self._strays_due = now + _STRAY_SECONDS
             self._forget_strays()
         return moved
 
-    def _change(self, wanted: Mapping[str, StoreFeed]) -> None:
-        for log in [log for log in self._fed if log not in wanted]:
+    def _change(self, desired: Mapping[str, StoreFeed]) -> None:
+        for log in [log for log in self._fed if log not in desired]:
             self._ending[log] = self._fed.pop(log)
             self._ending[log].end()
-        for log, declared in wanted.items():
+        for log, declared in desired.items():
             self._ended.pop(log, None)
             known = self._fed.get(log) or self._ending.pop(log, None)
             if known is not None and (known.declared != declared or log not in self._fed):
@@ -133,7 +133,7 @@ class Feeding:
         if ended:
             self._reported = [*self._fed.values(), *self._ending.values()]
 
-    def _forget_gone(self) -> None:
+    def _forget_removed(self) -> None:
         for log in [log for log, fed in self._ended.items() if fed.gone()]:
             del self._ended[log]
 

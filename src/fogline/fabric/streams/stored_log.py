@@ -63,12 +63,12 @@ class FedLog:
     def __init__(self, store: SiteStore, logs: SiteLog, declared: StoreFeed) -> None:
         self.declared = declared
         self.ended = False
-        """Whether all of a log that is no longer wanted is in the store, on disk."""
+        """Whether all of a log that is no longer configured is in the store, on disk."""
         self._store = _Counting(store)
         self._feeder: Feeder | None = None
-        self._unwanted = False
+        self._ending = False
         self._last: int | None = None
-        """Of a log that is no longer wanted: up to where it is still taken."""
+        """Of a log that is no longer configured: up to where it is still taken."""
         self._due = 0.0
         self._keep_due = 0.0
         self._backoff = Backoff()
@@ -84,8 +84,8 @@ class FedLog:
         self.status = self._make_status()
 
     def end(self) -> None:
-        """It is no longer wanted: what is there now is still taken."""
-        self._state, self._unwanted = ENDING, True
+        """It is no longer configured: what is there now is still taken."""
+        self._state, self._ending = ENDING, True
         self.status = self._make_status()
 
     def turn(self, now: float) -> int:
@@ -120,7 +120,7 @@ class FedLog:
 
     def _step(self, now: float) -> int:
         if self._source is None or self.folder is None:
-            self.ended = self._unwanted
+            self.ended = self._ending
             return 0
         if self._feeder is None:
             # What the feeder counts it counts from here on; the store knows the position.
@@ -140,7 +140,7 @@ class FedLog:
             moved = feeder.step(READ_BYTES)
             self._lag = feeder.reader.committed() - feeder.position
             self.status = self._make_status()
-        if self._unwanted:
+        if self._ending:
             self._finish(feeder, self.folder)
         return moved
 
@@ -176,7 +176,7 @@ class FedLog:
 
     def _went_well(self) -> None:
         if self._state in (FULL, FAILED):
-            self._state, self._why = ENDING if self._unwanted else RUNNING, ""
+            self._state, self._why = ENDING if self._ending else RUNNING, ""
             self.status = self._make_status()
         self._backoff.reset()
 

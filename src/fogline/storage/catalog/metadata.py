@@ -100,11 +100,11 @@ class MetadataStore:
         found = [_decoded(row) for row in rows if signer(row[1]) is None]
         return [item for item in found if patterns is None or patterns.matches(item.metric)]
 
-    def sign(self, told: Mapping[str, Mapping[str, str | None]]) -> None:
+    def sign(self, outlets_by_metric: Mapping[str, Mapping[str, str | None]]) -> None:
         """This site's insights: by metric, of each job that tells it the key that it needs, or
         None. What others have told of the metric before stays. Repeating it changes nothing."""
         with self._guard:
-            for metric, outlets in told.items():
+            for metric, outlets in outlets_by_metric.items():
                 known = self.signed.outlets(self._site, metric)
                 wanted = after(known, outlets)
                 if wanted != known and len(metric.encode()) <= NAME_BYTES:

@@ -30,9 +30,9 @@ def signer(entity: str) -> str | None:
     return entity.removeprefix(_ENTITY) if entity.startswith(_ENTITY) else None
 
 
-def after(known: Outlets, told: Mapping[str, str | None]) -> dict[str, str]:
+def after(known: Outlets, outlets: Mapping[str, str | None]) -> dict[str, str]:
     """What is known of a metric once jobs tell their keys, or None: it needs none any more."""
-    found = {**known, **told}
+    found = {**known, **outlets}
     return {outlet: key for outlet, key in found.items() if key is not None}
 
 

@@ -191,18 +191,18 @@ def _decoded(data: dict[str, object]) -> Manifest:
         raise TypeError("not a manifest")
     listed = tuple(DataFile(**file) for file in files)
     seq, last = _evicted(data.get("evicted", [UNKNOWN, None]))
-    told = data.get("lost", [])
-    if not isinstance(told, list):
+    lost_files = data.get("lost", [])
+    if not isinstance(lost_files, list):
         raise TypeError("not a manifest")
-    lost = tuple(LostFile(**file) for file in told)
+    lost = tuple(LostFile(**file) for file in lost_files)
     return Manifest(listed, positions, next_file, next_seq, version, seq, last, lost)
 
 
-def _evicted(told: object) -> tuple[int, int | None]:
+def _evicted(data: object) -> tuple[int, int | None]:
     """Older manifests do not tell it."""
-    if not isinstance(told, list) or len(told) != 2:
+    if not isinstance(data, list) or len(data) != 2:
         raise TypeError("not a manifest")
-    seq, last = told
+    seq, last = data
     if not isinstance(seq, int) or not isinstance(last, int | None):
         raise TypeError("not a manifest")
     return seq, last

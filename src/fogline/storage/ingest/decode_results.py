@@ -38,6 +38,6 @@ def entity_of(keys: Mapping[str, Any]) -> str:
 def _time(source: CodeResults, record: Mapping[str, Any], arrival: int) -> int | None:
     window = record.get(_WINDOW)
     end = window.get("end") if isinstance(window, dict) else None
-    told = [record.get(name) for name in (_TIME, source.time) if name is not None]
-    found = next((moment for moment in (*told, end) if moment is not None), None)
+    times = [record.get(name) for name in (_TIME, source.time) if name is not None]
+    found = next((moment for moment in (*times, end) if moment is not None), None)
     return arrival if found is None else time_of(found)

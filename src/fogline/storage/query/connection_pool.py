@@ -33,8 +33,8 @@ class ConnectionPool:
         try:
             room = self._free.get(timeout=self._wait)
         except queue.Empty as error:
-            told = f"other queries are in the way for more than {self._wait:g} s"
-            raise QueryLimit(told, "ask again later") from error
+            problem = f"other queries are in the way for more than {self._wait:g} s"
+            raise QueryLimit(problem, "ask again later") from error
         try:
             if room is None:
                 room = self._made()

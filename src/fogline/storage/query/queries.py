@@ -103,12 +103,12 @@ class Queries:
         Texts are left out. `time` is where the bucket begins, but not before the year 1; buckets
         are counted from 1970.
         """
-        wanted = _checked(bucket, functions)
+        columns = _checked(bucket, functions)
         direction = "DESC" if descending else "ASC"
         behind = f"((epoch_us(time) % {bucket}) + {bucket}) % {bucket}"
         micro = f"greatest(epoch_us(time) - {behind}, {FIRST_TIME})"
         text = (
-            f"SELECT metric, entity, make_timestamp({micro}) AS time, {wanted} FROM values "
+            f"SELECT metric, entity, make_timestamp({micro}) AS time, {columns} FROM values "
             "WHERE text IS NULL GROUP BY ALL "
             f"ORDER BY time {direction}, metric, entity LIMIT {self._limits.rows + 1}"
         )
@@ -118,11 +118,11 @@ class Queries:
         return table
 
     def changes(
-        self, files: Sequence[str], numbers: tuple[int, int], wanted: Selection, limit: int
+        self, files: Sequence[str], numbers: tuple[int, int], selection: Selection, limit: int
     ) -> pa.Table:
         """The first `limit` values of these files whose `seq` is in between, by `seq`."""
         self._check_rows(limit - 1)
-        where, values = wanted.where()
+        where, values = selection.where()
         text = (
             f"SELECT {_COLUMNS} FROM read_parquet(?) "
             f"WHERE seq > ? AND seq < ? AND {where} ORDER BY seq LIMIT {limit}"

@@ -45,8 +45,8 @@ class SqlProcess:
             "limits": asdict(limits),
         }
         if not self._turn.acquire(timeout=limits.seconds):
-            told = f"other statements are in the way for more than {limits.seconds:g} s"
-            raise QueryLimit(told, "ask again later")
+            problem = f"other statements are in the way for more than {limits.seconds:g} s"
+            raise QueryLimit(problem, "ask again later")
         try:
             reply, table = self._ask(head, tables, limits)
         finally:
@@ -75,8 +75,8 @@ class SqlProcess:
             reply, (table,) = receive(child.stdout, 1)
         except (EOFError, OSError, ValueError, pa.ArrowException) as error:
             self._end()
-            told = f"the query takes more than {limits.seconds:g} s or too much memory"
-            raise QueryLimit(told, "ask for less") from error
+            problem = f"the query takes more than {limits.seconds:g} s or too much memory"
+            raise QueryLimit(problem, "ask for less") from error
         finally:
             timer.cancel()
             timer.join()

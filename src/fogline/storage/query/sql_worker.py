@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from fogline.storage.errors import QueryLimit, StoreError
+from fogline.storage.errors import StoreError
 from fogline.storage.limits import MEBIBYTE, QueryLimits
 from fogline.storage.query import sql
 from fogline.storage.values import SCHEMA
@@ -83,8 +83,8 @@ def _answer(
     except StoreError as error:
         return {"error": type(error).__name__, "text": error.message, "hint": error.hint}, nothing
     except MemoryError:
-        told = QueryLimit(f"the query takes more than {limits.memory_bytes >> 20} MiB of memory")
-        return {"error": "QueryLimit", "text": told.message, "hint": "ask for less"}, nothing
+        text = f"the query takes more than {limits.memory_bytes >> 20} MiB of memory"
+        return {"error": "QueryLimit", "text": text, "hint": "ask for less"}, nothing
 
 
 def _warm_up() -> None:
