@@ -340,7 +340,7 @@ ORIGIN = """
 import os, sys
 from pathlib import Path
 from fogline.fabric.federation.fabric import Fabric
-from fogline.fabric.api.node import Node
+from fogline.fabric.api.node import FabricNode
 from fogline.fabric.membership.options import FabricOptions
 from fogline.fabric.api.rest import make_app
 from fogline.common.http.server import Server
@@ -357,7 +357,8 @@ store = SiteStore(folder / "store", "north", limits)
 store.start()
 fabric = Fabric("north", store, folder, secret, FabricOptions(settle_seconds=0.1))
 fabric.start()
-node = Node("north", store, fabric, Callers(folder / "store", secret), SpaceKeys(folder / "store"))
+keys = SpaceKeys(folder / "store")
+node = FabricNode("north", store, fabric, Callers(folder / "store", secret), keys)
 server.start(make_app(node))
 os.write(1, b"%d\\n" % server.port)
 for number in range(first, 1_000_000):
