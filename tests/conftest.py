@@ -67,6 +67,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         _no_process.active = False
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    """The last test of a worker ends what earlier ones shared, by processes where needed."""
+    _no_process.active = False
+
+
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by mark
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes long comes first, so that workers end at the same time."""
