@@ -109,8 +109,8 @@ def publish(url: str, messages: int, size: int) -> None:
     batch = [Message(TOPIC, b"x" * size)] * 1000
     with open_broker(url) as broker:
         broker.connect()
-        tickets = [broker.publish(batch, SECONDS) for _ in range(messages // len(batch))]
-        for ticket in tickets:
+        deliveries = [broker.publish(batch, SECONDS) for _ in range(messages // len(batch))]
+        for ticket in deliveries:
             ticket.wait(SECONDS)
 
 

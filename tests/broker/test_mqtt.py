@@ -249,13 +249,13 @@ def test_a_killed_broker_under_load_loses_nothing_unconfirmed(mosquitto: Mosquit
     reader = connected(mosquitto.url, client_id="reader", persistent=True)
     writer = connected(mosquitto.url, client_id="writer", persistent=True)
     reader.subscribe("x")
-    ticket = writer.publish(numbered("x", 400))
+    delivery = writer.publish(numbered("x", 400))
     got = payloads(receive(reader, 20))
-    unconfirmed = not ticket.done
+    unconfirmed = not delivery.done
     mosquitto.kill()
     eventually(lambda: not writer.connected)
     mosquitto.start()
-    ticket.wait(15)
+    delivery.wait(15)
     send(writer, Message("x", b"last"))
     while b"last" not in got:
         got += payloads(receive(reader, 1))

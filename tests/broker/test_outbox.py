@@ -47,17 +47,17 @@ def test_only_qos_1_goes_again() -> None:
 
 def test_a_message_without_an_answer_is_done_when_it_is_sent() -> None:
     outbox = Outbox(100, 1 << 20)
-    ticket = outbox.put([Message("a", b"1", qos=0)], 0)
+    delivery = outbox.put([Message("a", b"1", qos=0)], 0)
     outbox.done()
-    assert ticket.done
+    assert delivery.done
     assert outbox.next() is None
 
 
 def test_a_refusal_is_told_with_its_message() -> None:
     outbox = Outbox(100, 1 << 20)
     message = Message("a", b"1")
-    ticket = outbox.put([message], 0)
+    delivery = outbox.put([message], 0)
     outbox.sent(7)
     outbox.confirm(7, BrokerRefusedError("no"))
-    assert ticket.done
-    assert ticket.refused[0][0] == message
+    assert delivery.done
+    assert delivery.refused[0][0] == message

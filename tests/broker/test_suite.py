@@ -290,9 +290,9 @@ def test_unsubscribing_ends_the_flow(world: World) -> None:
 
 def test_confirmations(world: World) -> None:
     writer = world.open("writer")
-    ticket = writer.publish(numbered("x", 2000))
-    ticket.wait(15)
-    assert ticket.done
+    delivery = writer.publish(numbered("x", 2000))
+    delivery.wait(15)
+    assert delivery.done
     assert writer.publish([]).done
 
 
@@ -303,13 +303,13 @@ def test_publishing_while_the_broker_is_down_resumes(world: World) -> None:
     world.stop()
     eventually(lambda: not writer.connected)
     assert writer.problem
-    tickets = [writer.publish(numbered("x", 10, start)) for start in (0, 10)]
+    deliveries = [writer.publish(numbered("x", 10, start)) for start in (0, 10)]
     with pytest.raises(BrokerTimeoutError):
-        tickets[0].wait(0.05)
+        deliveries[0].wait(0.05)
     assert not len(reader.receive(timeout=0.05))
     world.start()
-    for ticket in tickets:
-        ticket.wait(15)
+    for delivery in deliveries:
+        delivery.wait(15)
     got = payloads(receive(reader, 20))
     assert list(dict.fromkeys(got)) == [b"%d" % i for i in range(20)]
     assert writer.problem == ""
@@ -388,10 +388,10 @@ def test_closing_ends_a_waiting_ticket(world: World) -> None:
     writer = world.open("writer")
     world.stop()
     eventually(lambda: not writer.connected)
-    ticket = writer.publish([Message("x", b"")])
+    delivery = writer.publish([Message("x", b"")])
     writer.close()
     with pytest.raises(BrokerClosedError):
-        ticket.wait(5)
+        delivery.wait(5)
 
 
 def test_who_does_not_receive_holds_a_bounded_amount(world: World) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fogline.broker import BrokerTimeoutError, Message, Ticket
+from fogline.broker import BrokerTimeoutError, DeliveryFuture, Message
 from fogline.common.errors import DataError
 from fogline.control import ControlError, NoAnswerError, topics
 from fogline.control.calls import Calls, OutgoingRequest
@@ -40,12 +40,12 @@ class Line:
     def problem(self) -> str:
         return "" if self.connected else "the cable is cut"
 
-    def publish(self, *messages: Message) -> Ticket:
+    def publish(self, *messages: Message) -> DeliveryFuture:
         if self.full:
             raise BrokerTimeoutError("no room")
         self.sent += messages
         self.published += 1
-        return Ticket(0)
+        return DeliveryFuture(0)
 
     @property
     def requests(self) -> list[ControlRequest]:

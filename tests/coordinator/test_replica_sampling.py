@@ -16,14 +16,14 @@ from fogline.coordinator.nodes.store_reports import Report, read_report
 from fogline.coordinator.replication.config import ReplicaConfig
 from fogline.coordinator.replication.fabric_jobs import FabricJob, FabricStream, fabric_streams
 from fogline.coordinator.replication.queries import reading
-from fogline.coordinator.replication.sampling import shares_of
+from fogline.coordinator.replication.sampling import find_sample_fractions
 from fogline.coordinator.replication.stability import Situation
-from fogline.model.sample_fractions import read_shares
+from fogline.model.sample_fractions import read_sample_fractions
 
 pytestmark = pytest.mark.site
 
 ON = ReplicaConfig(sampling=True, least_quality=0.6)
-STREAM = FabricStream("s", ("cpu_%",), share=0.5, reducible=True)
+STREAM = FabricStream("s", ("cpu_%",), fraction=0.5, reducible=True)
 JOB = FabricJob("j", "near", (STREAM,))
 
 
@@ -37,18 +37,18 @@ def situation(latencies: dict[str, float], decisions: tuple[Decision, ...] = ())
 
 
 def test_what_is_far_is_sent_in_part() -> None:
-    found = shares_of(situation({"far": 99.0, "close": 9.0}), [JOB], ON, {})
+    found = find_sample_fractions(situation({"far": 99.0, "close": 9.0}), [JOB], ON, {})
     assert set(found) == {"j"}
     assert found["j"] == {"s": {"far": pytest.approx(0.1)}}, "0.2 of the 0.5 that SAMPLE leaves"
 
 
 def test_only_where_it_is_wanted_and_harmless() -> None:
     here = situation({"far": 99.0, "close": 9.0})
-    assert shares_of(here, [JOB], replace(ON, sampling=False), {}) == {}
-    assert shares_of(here, [JOB], replace(ON, least_quality=1.0), {}) == {}
+    assert find_sample_fractions(here, [JOB], replace(ON, sampling=False), {}) == {}
+    assert find_sample_fractions(here, [JOB], replace(ON, least_quality=1.0), {}) == {}
     exact = FabricJob("j", "near", (STREAM, FabricStream("t", ("cpu_%",))))
-    assert shares_of(here, [exact], ON, {}) == {}
-    assert shares_of(here, [], ON, {"j": {"s": {"far": 0.1}}}) == {}
+    assert find_sample_fractions(here, [exact], ON, {}) == {}
+    assert find_sample_fractions(here, [], ON, {"j": {"s": {"far": 0.1}}}) == {}
 
 
 @given(
@@ -58,7 +58,7 @@ def test_only_where_it_is_wanted_and_harmless() -> None:
 def test_f_stays_l_falls_and_the_mean_is_q(latencies: dict[str, float], least: float) -> None:
     config = replace(ON, least_quality=least)
     here = situation(latencies)
-    told = shares_of(here, [JOB], config, {}).get("j", {}).get("s", {})
+    told = find_sample_fractions(here, [JOB], config, {}).get("j", {}).get("s", {})
     now = reading(here, JOB, config)
     assert now is not None
     quality = {f"s of {node}": told.get(node, 0.5) / 0.5 for node in latencies}
@@ -70,22 +70,22 @@ def test_f_stays_l_falls_and_the_mean_is_q(latencies: dict[str, float], least: f
 
 
 def test_shares_stay_until_others_are_much_better() -> None:
-    first = shares_of(situation({"far": 99.0, "close": 39.0}), [JOB], ON, {})
+    first = find_sample_fractions(situation({"far": 99.0, "close": 39.0}), [JOB], ON, {})
     for far, close in ((105.0, 38.0), (92.0, 41.0)):
         jitter = situation({"far": far, "close": close})
-        assert shares_of(jitter, [JOB], ON, {}) != first
-        assert shares_of(jitter, [JOB], ON, first) == first
+        assert find_sample_fractions(jitter, [JOB], ON, {}) != first
+        assert find_sample_fractions(jitter, [JOB], ON, first) == first
     nearer = situation({"far": 9.0, "close": 9.0})
-    moved = shares_of(nearer, [JOB], ON, first)
+    moved = find_sample_fractions(nearer, [JOB], ON, first)
     assert moved["j"]["s"] == pytest.approx({"far": 0.3, "close": 0.3})
 
 
 def test_who_reads_a_copy_is_sent_more_again() -> None:
     """The first step says where, the second how much: a copy beside the job needs no cut."""
-    alone = shares_of(situation({"far": 99.0, "close": 9.0}), [JOB], ON, {})
+    alone = find_sample_fractions(situation({"far": 99.0, "close": 9.0}), [JOB], ON, {})
     copy = (Decision("far", "near", QUERY, "j", ("cpu_%",)),)
     copied = situation({"far": 99.0, "close": 9.0}, copy)
-    found = shares_of(copied, [JOB], ON, alone)["j"]["s"]
+    found = find_sample_fractions(copied, [JOB], ON, alone)["j"]["s"]
     assert set(found) == {"close"}, "which is farther than the copy now"
 
 
@@ -107,8 +107,8 @@ def test_which_streams_may_be_cut() -> None:
 )  # fmt: skip
 def test_shares_that_are_none(told: Any) -> None:
     with pytest.raises(DataError):
-        read_shares(told)
+        read_sample_fractions(told)
     answer = {"id": "i", "bytes": 1, "metrics": {}, "copies": {}}
-    assert read_report(answer).shares == {}
+    assert read_report(answer).sample_fractions == {}
     with pytest.raises(DataError):
         read_report(answer | {"shares": told})

@@ -460,7 +460,7 @@ def test_rest_and_the_commands(
         assert {node["uncopied"] for node in shown["nodes"]} == {""}
         world.loop.uncopied = {"a": "no copy: it is too large"}
         assert "a: no copy: it is too large" in fogline("replicas").err
-        world.loop.shares = {"j": {"s": {"a": 0.25}}}
+        world.loop.sample_fractions = {"j": {"s": {"a": 0.25}}}
         assert "j: 25% of s is sent from a" in fogline("replicas").out
         assert fogline("replicas", "add", "a", "nobody").code == 1
         assert fogline("replicas", "remove", "a", "b").code == 0

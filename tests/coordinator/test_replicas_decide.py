@@ -379,7 +379,7 @@ def test_it_moves_when_another_place_is_much_better() -> None:
 @pytest.mark.site
 def test_a_share_makes_the_way_shorter() -> None:
     """F = L (β + D) / min q, L = max lat q: read at home at 51 ms, or beside the job at 1 ms."""
-    sampled = FabricJob("j", "near", (FabricStream("s", ("cpu_%",), share=0.1),))
+    sampled = FabricJob("j", "near", (FabricStream("s", ("cpu_%",), fraction=0.1),))
     (made,) = by_queries(far(), [sampled], CONFIG)
     told = {key: made.detail[key] for key in ("share", "latency_ms", "home_latency_ms")}
     assert told == pytest.approx({"share": 0.1, "latency_ms": 0.1, "home_latency_ms": 5.1})
@@ -393,7 +393,10 @@ def test_a_share_makes_the_way_shorter() -> None:
 @pytest.mark.site
 def test_the_second_step_is_told_to_queries_that_sample() -> None:
     """One source far, one near: with Q = 0.6 the far one may be cut down most."""
-    streams = (FabricStream("s", ("cpu_%",), share=0.5), FabricStream("t", ("mem",), share=0.5))
+    streams = (
+        FabricStream("s", ("cpu_%",), fraction=0.5),
+        FabricStream("t", ("mem",), fraction=0.5),
+    )
     base = far(200.0)
     reports = {**base.reports, "far": replace(base.reports["far"], metrics={"cpu_user": MEGABYTE})}
     job = FabricJob("j", "near", streams)
@@ -508,7 +511,7 @@ def test_which_jobs_read_stored_values() -> None:
     assert fabric_job(Job("j", "north", Query(text), running=False), "north") is None
     some = Query("s = STREAM FROM storageFabric(); i = COMPUTE COUNT(s) EVERY 1 s WITH SAMPLE 0.5;")
     assert fabric_job(Job("j", "", some), "n") == FabricJob(
-        "j", "n", (FabricStream("s", share=0.5),)
+        "j", "n", (FabricStream("s", fraction=0.5),)
     )
     assert fabric_job(Job("j", "north", Query("storageFabric (")), "north") is None
     assert fabric_job(Job("j", "north", Steps(())), "north") is None

@@ -187,12 +187,12 @@ def test_a_broker_that_refuses_is_asked_again(
     outlet = link(near, "out/j", broker, "t")
     publish, answers = broker.publish, iter("nnynyyyynnny")
 
-    def moody(messages: list[Message], timeout: float = 0) -> sender.Ticket:
+    def moody(messages: list[Message], timeout: float = 0) -> sender.DeliveryFuture:
         if next(answers, "y") == "y":
             return publish(messages, timeout)
-        ticket = sender.Ticket(1)
-        ticket.confirm(sender.BrokerError("not now"))
-        return ticket
+        delivery = sender.DeliveryFuture(1)
+        delivery.confirm(sender.BrokerError("not now"))
+        return delivery
 
     monkeypatch.setattr(broker, "publish", moody)
     seen = set()
@@ -247,13 +247,13 @@ def test_only_what_was_refused_for_now_is_sent_again(
     broker = connected(address)
     sent: list[list[bytes]] = []
 
-    def busy(messages: list[Message], timeout: float = 0) -> sender.Ticket:
+    def busy(messages: list[Message], timeout: float = 0) -> sender.DeliveryFuture:
         sent.append([m.payload for m in messages])
-        ticket = sender.Ticket(len(messages))
+        delivery = sender.DeliveryFuture(len(messages))
         for message in messages:
             refused = len(sent) < 3 and message.payload == b"3"
-            ticket.confirm(BrokerRefusedError("quota exceeded") if refused else None, message)
-        return ticket
+            delivery.confirm(BrokerRefusedError("quota exceeded") if refused else None, message)
+        return delivery
 
     monkeypatch.setattr(broker, "publish", busy)
     outlet = Outlet("out", near, broker)

@@ -167,11 +167,11 @@ def test_a_subscription_that_changes_misses_nothing(
             values = range(100 * turn, 100 * turn + 100)
             write(far, [3 * n for n in values])
             write(out, [3 * n + 1 for n in values])
-            ticket = client.publish([Message("t", b"%d" % (3 * n + 2)) for n in values])
+            delivery = client.publish([Message("t", b"%d" % (3 * n + 2)) for n in values])
             outlet.forward()
             ingest.deduplicate = not ingest.deduplicate
             ingest.wants("t", copies=wanted)
-            ticket.wait(10)
+            delivery.wait(10)
     drain(outlet)
     eventually(lambda: len(numbers(logs, "t")) >= 2400)
     assert ingest.end() == 0

@@ -21,7 +21,7 @@ from fogline.agent.contracts.publish import OutgoingRoute, PublishConfig
 from fogline.agent.ingest.intake import SubscriptionIntake
 from fogline.agent.publish import process as module
 from fogline.agent.publish.process import Publishing
-from fogline.broker import Broker, BrokerOptions, Message, Ticket, open_broker
+from fogline.broker import Broker, BrokerOptions, DeliveryFuture, Message, open_broker
 from fogline.broker.memory import MemoryBroker, hub
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.links import Copier, Copy, sender
@@ -128,11 +128,11 @@ def test_a_broker_that_is_away_holds_up_nobody_else(near: SiteLog, sites: list[S
 class LateBroker(MemoryBroker):
     """Delivers at once and confirms when told to."""
 
-    waiting: ClassVar[deque[Ticket]] = deque()
+    waiting: ClassVar[deque[DeliveryFuture]] = deque()
 
-    def publish(self, messages: Sequence[Message], timeout: float = 0) -> Ticket:
+    def publish(self, messages: Sequence[Message], timeout: float = 0) -> DeliveryFuture:
         super().publish(messages, timeout)
-        self.waiting.append(Ticket(1))
+        self.waiting.append(DeliveryFuture(1))
         return self.waiting[-1]
 
     @classmethod

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fogline.log import Bell, SiteLog
+from fogline.log import LogNotifier, SiteLog
 from tests.log import kit
 
 LONG = 20.0
@@ -29,88 +29,88 @@ with SiteLog(Path(sys.argv[1]), min_free_bytes=0).writer("a") as writer:
 
 
 @pytest.fixture
-def bell() -> Iterator[Bell]:
-    made = Bell()
+def notifier() -> Iterator[LogNotifier]:
+    made = LogNotifier()
     yield made
     made.close()
 
 
-def waited(bell: Bell, longest: float = LONG) -> float:
+def waited(notifier: LogNotifier, longest: float = LONG) -> float:
     begun = time.monotonic()
-    bell.wait(longest)
+    notifier.wait(longest)
     return time.monotonic() - begun
 
 
-def quiet(bell: Bell) -> None:
+def quiet(notifier: LogNotifier) -> None:
     """Takes what has rung so far."""
-    while waited(bell, 0.2) < 0.15:
+    while waited(notifier, 0.2) < 0.15:
         pass
 
 
 @pytest.mark.site
 @needs_inotify
-def test_rings_for_what_another_process_writes(bell: Bell, tmp_path: Path) -> None:
+def test_rings_for_what_another_process_writes(notifier: LogNotifier, tmp_path: Path) -> None:
     site = SiteLog(tmp_path / "log", min_free_bytes=0)
     with site.writer("a"):
         pass
     with site.reader("a") as reader:
-        bell.watch([site.folder("a")])
-        quiet(bell)
+        notifier.watch([site.folder("a")])
+        quiet(notifier)
         command = [sys.executable, "-c", WRITER, str(site.root)]
         with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
             process.communicate(b"\n")
             while reader.committed() == 0:
-                assert waited(bell) < LONG
+                assert waited(notifier) < LONG
 
 
 @needs_inotify
 def test_rings_for_a_log_that_is_not_there_yet_and_for_one_that_comes_again(
-    bell: Bell, tmp_path: Path
+    notifier: LogNotifier, tmp_path: Path
 ) -> None:
     site = SiteLog(tmp_path / "log", min_free_bytes=0)
     folder = site.folder("a")
-    bell.watch([folder])
+    notifier.watch([folder])
     for _ in range(2):
         with site.writer("a") as writer, site.reader("a") as reader:
-            quiet(bell)
+            quiet(notifier)
             writer.append(kit.records(1))
             writer.commit()
-            assert waited(bell) < LONG
+            assert waited(notifier) < LONG
             assert reader.committed() > 0
         shutil.rmtree(site.root)
-        assert waited(bell) < LONG
+        assert waited(notifier) < LONG
 
 
-def test_is_rung_by_another_thread(bell: Bell, tmp_path: Path) -> None:
-    bell.watch([tmp_path])
-    bell.ring()
-    assert waited(bell) < LONG
-    quiet(bell)
-    threading.Timer(0.1, bell.ring).start()
-    assert waited(bell) < LONG
+def test_is_rung_by_another_thread(notifier: LogNotifier, tmp_path: Path) -> None:
+    notifier.watch([tmp_path])
+    notifier.notify()
+    assert waited(notifier) < LONG
+    quiet(notifier)
+    threading.Timer(0.1, notifier.notify).start()
+    assert waited(notifier) < LONG
 
 
 def test_where_the_system_cannot_tell_waits_are_short(tmp_path: Path) -> None:
-    bell = Bell(same_machine=False)
-    bell.watch([tmp_path])
-    assert waited(bell) < 1
-    bell.close()
+    notifier = LogNotifier(same_machine=False)
+    notifier.watch([tmp_path])
+    assert waited(notifier) < 1
+    notifier.close()
 
 
 @needs_inotify
-def test_with_nothing_to_watch_it_does_not_look_again_and_again(bell: Bell) -> None:
-    assert waited(bell, 0.3) >= 0.29
+def test_with_nothing_to_watch_it_does_not_look_again_and_again(notifier: LogNotifier) -> None:
+    assert waited(notifier, 0.3) >= 0.29
 
 
 @needs_inotify
-def test_nothing_rings_while_nothing_is_written(bell: Bell, tmp_path: Path) -> None:
+def test_nothing_rings_while_nothing_is_written(notifier: LogNotifier, tmp_path: Path) -> None:
     site = SiteLog(tmp_path / "log", min_free_bytes=0)
     with site.writer("a") as writer, site.writer("b") as other:
-        bell.watch([site.folder("a")])
-        quiet(bell)
+        notifier.watch([site.folder("a")])
+        quiet(notifier)
         other.append(kit.records(1))
         other.commit()
-        assert waited(bell, 0.3) >= 0.29
+        assert waited(notifier, 0.3) >= 0.29
         writer.append(kit.records(1))
         writer.commit()
-        assert waited(bell) < LONG
+        assert waited(notifier) < LONG

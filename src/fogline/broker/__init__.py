@@ -1,6 +1,6 @@
 """Brokers behind one interface: `open_broker` gives the one an address names."""
 
-from fogline.broker.delivery import Ticket
+from fogline.broker.delivery import DeliveryFuture
 from fogline.broker.errors import (
     BrokerCertificateError,
     BrokerClosedError,
@@ -26,8 +26,8 @@ __all__ = [
     "BrokerRefusedError",
     "BrokerTimeoutError",
     "BrokerUnreachableError",
+    "DeliveryFuture",
     "Message",
-    "Ticket",
     "Tls",
     "TopicError",
     "open_broker",

@@ -1,4 +1,4 @@
-"""Tickets: whether what was published has been confirmed by the broker."""
+"""Delivery futures: whether what was published has been acknowledged by the broker."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from fogline.broker.errors import BrokerClosedError, BrokerError, BrokerTimeoutError
 
 
-class Ticket:
-    """The confirmation of one `publish`: done when every message of it has been answered for.
+class DeliveryFuture:
+    """The acknowledgement of one `publish`: done when every message of it has been answered for.
 
-    QoS 1 and 2 are confirmed by the broker, QoS 0 by having been written to the connection.
+    QoS 1 and 2 are acknowledged by the broker, QoS 0 by having been written to the connection.
     """
 
     def __init__(self, count: int) -> None:
@@ -19,24 +19,24 @@ class Ticket:
         self._error: BrokerError | None = None
         self._done = threading.Event()
         self.refused: list[tuple[Any, BrokerError]] = []
-        """The messages that the broker refused, and why; complete when the ticket is done."""
+        """The messages that the broker refused, and why; complete when `done`."""
         if not count:
             self._done.set()
 
     @property
     def done(self) -> bool:
-        """Whether nothing is open any more: all confirmed, or failed."""
+        """Whether nothing is open any more: all acknowledged, or failed."""
         return self._done.is_set()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Returns when all messages are confirmed.
+        """Returns when all messages are acknowledged.
 
         Raises `BrokerTimeoutError` when that takes longer (waiting again is allowed),
         `BrokerRefusedError` when the broker refused one of them, and `BrokerClosedError` when the
         connection was closed before.
         """
         if not self._done.wait(timeout):
-            text = f"{self._open} messages are not confirmed after {timeout:g} s"
+            text = f"{self._open} messages are not acknowledged after {timeout:g} s"
             raise BrokerTimeoutError(text, "is the broker up?")
         if self._error is not None:
             raise self._error
@@ -53,6 +53,6 @@ class Ticket:
     def abandon(self) -> None:
         """No more answers will come."""
         if not self._done.is_set():
-            text = f"closed before {self._open} messages were confirmed"
+            text = f"closed before {self._open} messages were acknowledged"
             self._error = BrokerClosedError(text)
             self._done.set()

@@ -24,7 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
-from fogline.broker.delivery import Ticket
+from fogline.broker.delivery import DeliveryFuture
 
 RECEIVE_MESSAGES = 10_000
 CONNECT_SECONDS = 10.0
@@ -118,8 +118,10 @@ class Broker(ABC):
         """
 
     @abstractmethod
-    def publish(self, messages: Sequence[Message], timeout: float = PUBLISH_SECONDS) -> Ticket:
-        """Takes all messages to be sent, in order, and returns a ticket for their confirmation.
+    def publish(
+        self, messages: Sequence[Message], timeout: float = PUBLISH_SECONDS
+    ) -> DeliveryFuture:
+        """Takes all messages to be sent, in order, and returns a future of their delivery.
 
         Waits while too much is unconfirmed, also when the broker is down. Raises `TopicError`, or
         `BrokerTimeoutError` when there was no room in time; then none of the messages is taken.
@@ -129,7 +131,7 @@ class Broker(ABC):
     def close(self, timeout: float = 5.0) -> None:
         """Sends the acknowledgements given so far, says good-bye (no last will), ends all waiting.
 
-        Does not wait for unconfirmed messages: their tickets raise `BrokerClosedError`. A
+        Does not wait for unacknowledged messages: their futures raise `BrokerClosedError`. A
         persistent session stays at the broker and collects. Closing twice is allowed.
         """
 

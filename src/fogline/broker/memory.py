@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from fogline.broker.delivery import Ticket
+from fogline.broker.delivery import DeliveryFuture
 from fogline.broker.errors import (
     BrokerClosedError,
     BrokerError,
@@ -104,12 +104,14 @@ class MemoryBroker(Broker):
                 for number in batch.tokens:
                     self._session.unacknowledged.pop(number, None)
 
-    def publish(self, messages: Sequence[Message], timeout: float = PUBLISH_SECONDS) -> Ticket:
+    def publish(
+        self, messages: Sequence[Message], timeout: float = PUBLISH_SECONDS
+    ) -> DeliveryFuture:
         check_messages(messages)
-        ticket = self._outbox.put(messages, timeout)
+        delivery = self._outbox.put(messages, timeout)
         with self._hub.changed:
             self._send()
-        return ticket
+        return delivery
 
     def close(self, timeout: float = 5.0) -> None:
         with self._hub.changed:

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from fogline.broker.delivery import Ticket
+from fogline.broker.delivery import DeliveryFuture
 from fogline.broker.errors import BrokerClosedError, BrokerError, BrokerTimeoutError
 from fogline.broker.interface import Message
 
@@ -21,17 +21,17 @@ class Outbox:
     def __init__(self, max_messages: int, max_bytes: int) -> None:
         self._max_messages = max_messages
         self._max_bytes = max_bytes
-        self._waiting: deque[tuple[Message, Ticket]] = deque()
-        self._sent: dict[int, tuple[Message, Ticket]] = {}
+        self._waiting: deque[tuple[Message, DeliveryFuture]] = deque()
+        self._sent: dict[int, tuple[Message, DeliveryFuture]] = {}
         self._again: deque[int] = deque()
         self._put = self._put_bytes = 0
         self._confirmed = self._confirmed_bytes = 0
         self._closed = False
         self._room = threading.Condition()
 
-    def put(self, messages: Sequence[Message], timeout: float) -> Ticket:
+    def put(self, messages: Sequence[Message], timeout: float) -> DeliveryFuture:
         """Waits for room, then takes all messages or, when there is none in time, raises."""
-        ticket = Ticket(len(messages))
+        delivery = DeliveryFuture(len(messages))
         deadline = time.monotonic() + timeout
         with self._room:
             while not self._closed and self._full():
@@ -43,8 +43,8 @@ class Outbox:
                 raise BrokerClosedError("the broker connection is closed")
             self._put += len(messages)
             self._put_bytes += sum(len(message.payload) for message in messages)
-            self._waiting.extend((message, ticket) for message in messages)
-        return ticket
+            self._waiting.extend((message, delivery) for message in messages)
+        return delivery
 
     def again(self) -> tuple[int, Message] | None:
         """The next of the messages to be sent once more, under its old number; before `next`."""
@@ -79,10 +79,12 @@ class Outbox:
         if (entry := self._sent.pop(number, None)) is not None:
             self._confirm(*entry, error)
 
-    def _confirm(self, message: Message, ticket: Ticket, error: BrokerError | None = None) -> None:
+    def _confirm(
+        self, message: Message, delivery: DeliveryFuture, error: BrokerError | None = None
+    ) -> None:
         self._confirmed += 1
         self._confirmed_bytes += len(message.payload)
-        ticket.confirm(error, message)
+        delivery.confirm(error, message)
 
     def connection_lost(self) -> None:
         """What was on its way with QoS 1 goes again."""
@@ -94,12 +96,12 @@ class Outbox:
             self._room.notify_all()
 
     def close(self) -> None:
-        """Every open ticket ends with `BrokerClosedError`."""
+        """Every open delivery ends with `BrokerClosedError`."""
         with self._room:
             self._closed = True
             self._room.notify_all()
-        for _, ticket in [*self._sent.values(), *self._waiting]:
-            ticket.abandon()
+        for _, delivery in [*self._sent.values(), *self._waiting]:
+            delivery.abandon()
         self._waiting.clear()
         self._sent.clear()
 

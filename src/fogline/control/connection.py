@@ -17,8 +17,8 @@ from fogline.broker import (
     BrokerClosedError,
     BrokerError,
     BrokerOptions,
+    DeliveryFuture,
     Message,
-    Ticket,
     Tls,
     open_broker,
 )
@@ -99,7 +99,7 @@ class ControlConnection:
     def start(self) -> None:
         self._thread.start()
 
-    def publish(self, *messages: Message) -> Ticket:
+    def publish(self, *messages: Message) -> DeliveryFuture:
         """Never waits long. What is published while the connection is lost is sent later. Many
         messages at once wake the thread of the network once.
 

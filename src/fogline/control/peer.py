@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fogline.broker import BrokerError, BrokerOptions, Message, Ticket
+from fogline.broker import BrokerError, BrokerOptions, DeliveryFuture, Message
 from fogline.control import topics
 from fogline.control.calls import Body, Calls, OutgoingRequest
 from fogline.control.connection import CLOSE_SECONDS, ControlConnection, Hooks
@@ -72,7 +72,7 @@ class Peer:
         self._worker.start()
         self._connection.start()
 
-    def publish(self, *messages: Message) -> Ticket:
+    def publish(self, *messages: Message) -> DeliveryFuture:
         return self._connection.publish(*messages)
 
     def ask(self, topic: str, op: str, body: Mapping[str, Any], timeout: float) -> Future[Body]:

@@ -61,7 +61,7 @@ class Copier:
     def feed(self, inlets: Sequence[Inlet]) -> None:
         """These logs are there now. New ones get what is read from now on, also after a crash."""
         self.note()
-        self._inlets = [inlet for inlet in inlets if inlet.wants(self.copy.topic)]
+        self._inlets = [inlet for inlet in inlets if inlet.accepts(self.copy.topic)]
         for inlet in self._inlets:
             inlet.relayed = True
 

@@ -32,7 +32,7 @@ class Inlet:
         """Others pass records on to it, in copies or over links: if they are held up on their way
         it only seems to be silent."""
 
-    def wants(self, topic: str) -> bool:
+    def accepts(self, topic: str) -> bool:
         return matches(self._pattern, topic)
 
     def write(self, parts: Sequence[LogPart], deliveries: Sequence[Delivery] = ()) -> None:

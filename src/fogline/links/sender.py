@@ -26,8 +26,8 @@ from fogline.broker import (
     BrokerError,
     BrokerForbiddenError,
     BrokerTimeoutError,
+    DeliveryFuture,
     Message,
-    Ticket,
     TopicError,
 )
 from fogline.broker.topics import check_topic
@@ -153,7 +153,7 @@ class Outlet:
         else:
             self._position = get_position(self._folder, reader) or 0
         self._confirmed = self._noted = self._position
-        self._open: deque[tuple[Ticket, int]] = deque()
+        self._open: deque[tuple[DeliveryFuture, int]] = deque()
         self._ready: tuple[Packed, int] | None = None
         self._window = 1
         self._due = 0.0
@@ -190,11 +190,11 @@ class Outlet:
     def settle(self) -> bool:
         """Looks at what was confirmed; whether nothing is under way any more."""
         while self._open and self._open[0][0].done:
-            ticket, position = self._open.popleft()
+            delivery, position = self._open.popleft()
             try:
-                ticket.wait(0)
+                delivery.wait(0)
             except BrokerError as error:
-                again = self._put_aside(ticket)
+                again = self._put_aside(delivery)
                 if again is None or again:
                     self._fail(error)
                     self._ready = (Packed(again, len(again)), position) if again else None
@@ -223,9 +223,9 @@ class Outlet:
         """Waits for what is under way; raises `BrokerError` when it is not confirmed in time."""
         deadline = time.monotonic() + seconds
         try:
-            for ticket, _ in self._open:
+            for delivery, _ in self._open:
                 try:
-                    ticket.wait(max(0.0, deadline - time.monotonic()))
+                    delivery.wait(max(0.0, deadline - time.monotonic()))
                 except BrokerForbiddenError:
                     if self._pack is not plain:
                         raise
@@ -252,13 +252,13 @@ class Outlet:
         assert self._ready is not None
         packed, position = self._ready
         try:
-            ticket = self._broker.publish(packed.messages, timeout=0)
+            delivery = self._broker.publish(packed.messages, timeout=0)
         except BrokerTimeoutError:
             return False
         except BrokerError as error:
             self._fail(error)
             return False
-        self._open.append((ticket, position))
+        self._open.append((delivery, position))
         self._position, self._ready = position, None
         self.messages += packed.records
         if packed.left_out:
@@ -266,13 +266,13 @@ class Outlet:
             self._tell(f"{self.log}: {packed.trouble}")
         return True
 
-    def _put_aside(self, ticket: Ticket) -> list[Message] | None:
+    def _put_aside(self, delivery: DeliveryFuture) -> list[Message] | None:
         """Counts what the broker will never take of what it refused; returns the rest of that.
         Nothing where all of the batch is to be sent again."""
-        if self._pack is not plain or not ticket.refused:
+        if self._pack is not plain or not delivery.refused:
             return None
         again = []
-        for message, error in ticket.refused:
+        for message, error in delivery.refused:
             if isinstance(error, BrokerForbiddenError):
                 self.refused += 1
                 self.messages -= 1

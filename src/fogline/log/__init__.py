@@ -14,14 +14,13 @@ from fogline.log.files.positions import (
     retire_reader,
     set_position,
 )
-from fogline.log.notifier import Bell
+from fogline.log.notifier import LogNotifier
 from fogline.log.reader import LogReader
 from fogline.log.retention import Limits, enforce
 from fogline.log.site import SiteLog
 from fogline.log.writer import LogWriter
 
 __all__ = [
-    "Bell",
     "Claim",
     "Frame",
     "Limits",
@@ -30,6 +29,7 @@ __all__ = [
     "LogError",
     "LogFull",
     "LogGone",
+    "LogNotifier",
     "LogReader",
     "LogRecord",
     "LogWriter",

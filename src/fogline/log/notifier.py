@@ -1,7 +1,7 @@
 """Waiting for logs to grow without looking at them again and again.
 
-On Linux the system tells when the file `committed` of a log is written, by whatever process of this
-machine. Elsewhere, and where it cannot tell, a wait is so short that looking is as good.
+On Linux the system reports when the file `committed` of a log is written, by whatever process of
+this machine. Elsewhere, and where it cannot, a wait is so short that looking is as good.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _EVENT = struct.Struct("=iIII")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Bell:
-    """Rings when a log that it watches may have grown, also one that does not exist yet; now and
-    then for nothing. `ring` is for any thread, the rest for one."""
+class LogNotifier:
+    """Wakes whoever waits when a log that it watches may have grown, also one that does not exist
+    yet; now and then for nothing. `notify` is for any thread, the rest for one."""
 
     def __init__(self, same_machine: bool = True) -> None:
         """`same_machine` False: others write, of whom the system here knows nothing."""
@@ -45,14 +45,14 @@ class Bell:
         self._blind = self._fd < 0
 
     def watch(self, folders: Iterable[Path]) -> None:
-        """From now on these logs. Look at them afterwards: what was before does not ring."""
-        wanted = tuple(dict.fromkeys(folders))
-        if wanted != self._folders:
-            self._folders = wanted
+        """From now on these logs. Look at them afterwards: what was before wakes nobody."""
+        requested = tuple(dict.fromkeys(folders))
+        if requested != self._folders:
+            self._folders = requested
             self._arm()
 
     def wait(self, longest: float) -> None:
-        """Until it rings, at most so many seconds."""
+        """Until a log may have grown or `notify` is called, at most so many seconds."""
         seconds = min(longest, _BLIND_SECONDS) if self._blind else longest
         ready = [fd for fd, _ in self._poll.poll(max(0.0, seconds) * 1000)]
         if self._rung in ready:
@@ -60,8 +60,8 @@ class Bell:
         if self._fd in ready and not _only_grew(_drain(self._fd)):
             self._arm()
 
-    def ring(self) -> None:
-        with contextlib.suppress(OSError):  # it is full: it rings already, or it is closed
+    def notify(self) -> None:
+        with contextlib.suppress(OSError):  # it is full: `wait` returns already, or it is closed
             os.write(self._ringing, b"!")
 
     def close(self) -> None:

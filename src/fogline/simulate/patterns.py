@@ -32,17 +32,17 @@ def _sawtooth(run: Floats, cycle: Floats) -> Floats:
     return 0.2 + 1.6 * cycle
 
 
-def _bell(run: Floats, centre: float, width: float) -> Floats:
+def _notifier(run: Floats, centre: float, width: float) -> Floats:
     return np.asarray(np.exp(-0.5 * ((run - centre) / width) ** 2), dtype=np.float64)
 
 
 def _normal(run: Floats, cycle: Floats) -> Floats:
-    return 0.1 + _bell(run, 0.5, 0.15)
+    return 0.1 + _notifier(run, 0.5, 0.15)
 
 
 def _bimodal(run: Floats, cycle: Floats) -> Floats:
     """Two rush hours, the second one a little larger."""
-    return 0.1 + _bell(run, 0.3, 0.08) + 1.2 * _bell(run, 0.72, 0.08)
+    return 0.1 + _notifier(run, 0.3, 0.08) + 1.2 * _notifier(run, 0.72, 0.08)
 
 
 PATTERNS: dict[str, Shape] = {

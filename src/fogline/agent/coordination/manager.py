@@ -27,7 +27,7 @@ from fogline.common.fabric_secret import FabricSecret
 from fogline.control import ControlledNode, ControlOptions, OperationHandler
 from fogline.model.jobs import Assignment, name_assignments
 from fogline.model.nodes import SITE, Node, Observed
-from fogline.model.sample_fractions import Shares, read_shares
+from fogline.model.sample_fractions import SampleFractions, read_sample_fractions
 
 _INSTALL_SECONDS = 8.0
 _MOST_LINES = 1000
@@ -55,9 +55,9 @@ class Managed(Protocol):
     def remove(self, names: list[str]) -> None: ...
 
     @property
-    def shares(self) -> Shares: ...
+    def sample_fractions(self) -> SampleFractions: ...
 
-    def send_shares(self, shares: Shares) -> None: ...
+    def set_sample_fractions(self, sample_fractions: SampleFractions) -> None: ...
 
     def take_secret(self, handed: FabricSecret) -> None: ...
 
@@ -177,11 +177,11 @@ class Manager:
 
     def _report(self, body: dict[str, Any]) -> dict[str, Any]:
         """What is stored here, and what is sent to the queries that run here."""
-        return self._store_commands.report(body) | {"shares": self._site.shares}
+        return self._store_commands.report(body) | {"shares": self._site.sample_fractions}
 
     def _copies(self, body: dict[str, Any]) -> dict[str, Any]:
         if "shares" in body:
-            self._site.send_shares(read_shares(body["shares"]))
+            self._site.set_sample_fractions(read_sample_fractions(body["shares"]))
         return self._store_commands.keep_copies(body)
 
     def _take_secret(self, body: dict[str, Any]) -> dict[str, Any]:

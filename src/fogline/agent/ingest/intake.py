@@ -90,7 +90,7 @@ class SubscriptionIntake(Inlet):
         for portion in in_portions(unpack(m.topic, m.payload) for m in messages):
             self._bad.keep([item for item in portion if isinstance(item, Rejected)])
             good = [item for item in portion if isinstance(item, Delivery)]
-            if not self.persist((), [item for item in good if self.wants(item.topic)], stop):
+            if not self.persist((), [item for item in good if self.accepts(item.topic)], stop):
                 return False
         return True
 

@@ -42,9 +42,9 @@ from fogline.links.dedup import Recent
 from fogline.links.inlet import BadLinks, Inlet
 from fogline.links.receiver import Delivery, LogPart, Rejected, in_portions, unpack
 from fogline.log import (
-    Bell,
     LogDamaged,
     LogError,
+    LogNotifier,
     LogRecord,
     SiteLog,
     get_position,
@@ -115,13 +115,13 @@ Found = tuple[int, list[LogRecord]]
 Goal = JournalTarget | Links
 
 
-def keep_working(step: Callable[[], int], stop: threading.Event, bell: Bell) -> None:
+def keep_working(step: Callable[[], int], stop: threading.Event, notifier: LogNotifier) -> None:
     """Calls `step`, which tells how many bytes it moved, until `stop` is set; without any it waits
-    for `bell`."""
+    for `notifier`."""
     while not stop.is_set():
         size = step()
         if not size:
-            bell.wait(_LONGEST_PAUSE)
+            notifier.wait(_LONGEST_PAUSE)
         elif size < _SMALL_BYTES:
             stop.wait(_GATHER_SECONDS)
 
@@ -187,14 +187,14 @@ class JournalIntake:
 
     def run(self, stop: threading.Event) -> None:
         """All of it until `stop` is set."""
-        bell = Bell()
-        bell.watch([self._folder])
+        notifier = LogNotifier()
+        notifier.watch([self._folder])
         try:
-            keep_working(lambda: self.step(stop), stop, bell)
+            keep_working(lambda: self.step(stop), stop, notifier)
             self._note()
         finally:
             self.close()
-            bell.close()
+            notifier.close()
 
     def finish(self) -> None:
         """Notes how far it is, and closes."""
@@ -308,7 +308,7 @@ class JournalIntake:
     def _goals(self, topic: str) -> tuple[Goal, ...]:
         if topic.startswith(PREFIX):
             return (self._links,)
-        return tuple(target for target in self._active if target.wants(topic))
+        return tuple(target for target in self._active if target.accepts(topic))
 
     def _add(self, arrival: int, part: dict[Goal, list[LogRecord]]) -> None:
         for goal, records in part.items():
@@ -352,7 +352,7 @@ class JournalIntake:
             self._bad.keep([item for item in portion if isinstance(item, Rejected)])
             good = [item for item in portion if isinstance(item, Delivery)]
             for target in self._active:
-                wanted = [item for item in good if target.wants(item.topic)]
+                wanted = [item for item in good if target.accepts(item.topic)]
                 if wanted and not target.persist((), wanted, stop):
                     return False
         return True

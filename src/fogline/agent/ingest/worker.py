@@ -13,7 +13,7 @@ from fogline.agent.ingest.journal_intake import JournalIntake, keep_working
 from fogline.agent.ingest.retained_fetch import RetainedFetch
 from fogline.links.copier import Copier, Copy
 from fogline.links.inlet import BadLinks, Inlet
-from fogline.log import Bell, SiteLog
+from fogline.log import LogNotifier, SiteLog
 
 _NOTE_SECONDS = 1.0
 _LISTEN_SECONDS = 0.5
@@ -49,7 +49,7 @@ class IngestWorker:
         self._bad = bad
         self._retained_fetch = retained_fetch
         self._plan = IngestPlan()
-        self._bell = Bell(same_machine)
+        self._notifier = LogNotifier(same_machine)
         self._note_due = self._listen_due = 0.0
         self._error: Exception | None = None
         self._stop = threading.Event()
@@ -59,7 +59,7 @@ class IngestWorker:
         """Makes it so, soon. Raises what has ended the thread."""
         if plan is not self._plan:
             self._plan = plan
-            self._bell.ring()
+            self._notifier.notify()
         if self._error is not None:
             raise self._error
         if self._thread.ident is None:
@@ -67,13 +67,13 @@ class IngestWorker:
 
     def stop(self) -> None:
         self._stop.set()
-        self._bell.ring()
+        self._notifier.notify()
         if self._thread.ident is not None:
             self._thread.join(_STOP_SECONDS)
 
     def _run(self) -> None:
         try:
-            keep_working(self._step, self._stop, self._bell)
+            keep_working(self._step, self._stop, self._notifier)
             self._close()
         except Exception as error:
             self._error = error
@@ -107,7 +107,7 @@ class IngestWorker:
         for copier in self.copiers:
             copier.feed(inlets)
         read = [self._logs.folder(copy.log) for copy in plan.copies]
-        self._bell.watch([*([self._folder] if self._folder else ()), *read])
+        self._notifier.watch([*([self._folder] if self._folder else ()), *read])
         self.done = plan
 
     def _change_journal(self, subscriptions: Sequence[Subscription]) -> None:

@@ -18,7 +18,7 @@ from fogline.log.files.names import folder_name
 from fogline.model.broker_url import BrokerUrl
 from fogline.model.jobs import FIRST, LOG, SECOND, Assignment, Code, Place, Query, Route, Steps
 from fogline.model.question import Question
-from fogline.model.sample_fractions import Shares
+from fogline.model.sample_fractions import SampleFractions
 from fogline.model.sites import bad_log, command_log, insight_log, late_log, out_log, stream_log
 from fogline.model.streams import FABRIC, MQTT, StreamSource
 from fogline.plan.analysis.query_file import LoadedQuery, check_text
@@ -177,10 +177,13 @@ def _needed_subscriptions(job: AgentJob) -> Iterator[Subscription]:
         yield Subscription(place.topic, read_log(place), place.broker, deduplicate=timed)
 
 
-def fabric_logs(jobs: Iterable[AgentJob], shares: Shares | None = None) -> list[FabricLog]:
+def fabric_logs(
+    jobs: Iterable[AgentJob], sample_fractions: SampleFractions | None = None
+) -> list[FabricLog]:
     """What the store process writes into logs for jobs: one for each question to the fabric.
 
-    With `shares` some nodes send less; of jobs with the same question, what the most needs.
+    With `sample_fractions` some nodes send less; of jobs with the same question, what the most
+    needs.
     """
     asked = [(job.name, s) for job in jobs for s in job.streams() if s.provider == FABRIC]
     questions: dict[str, Question] = {}
@@ -188,7 +191,7 @@ def fabric_logs(jobs: Iterable[AgentJob], shares: Shares | None = None) -> list[
     for name, stream in asked:
         log = stream_log(stream)
         questions[log] = stream.question
-        sent.setdefault(log, []).append((shares or {}).get(name, {}).get(stream.name, {}))
+        sent.setdefault(log, []).append((sample_fractions or {}).get(name, {}).get(stream.name, {}))
     return [FabricLog(log, question, _least(sent[log])) for log, question in questions.items()]
 
 

@@ -29,7 +29,7 @@ from fogline.broker import BrokerError
 from fogline.common.errors import FoglineError
 from fogline.common.process.parent import Parent
 from fogline.links.sender import Outlet, Packing, batched, plain, renamed
-from fogline.log import Bell, Claim, SiteLog, claim_reader
+from fogline.log import Claim, LogNotifier, SiteLog, claim_reader
 from fogline.model.jobs import LINK, PUBLISH
 
 _NOTE_SECONDS = 0.2
@@ -229,8 +229,8 @@ def main() -> None:
 
 def run(parent: Parent[PublishConfig]) -> None:
     publishing = Publishing(parent.config)
-    bell = Bell(parent.config.same_machine)
-    parent.call = bell.ring
+    notifier = LogNotifier(parent.config.same_machine)
+    parent.call = notifier.notify
     clock = _Clock()
     pause = _SHORTEST_PAUSE
     while not parent.gone.is_set():
@@ -239,7 +239,7 @@ def run(parent: Parent[PublishConfig]) -> None:
         waiting = not publishing.in_force
         busy = publishing.step()
         if waiting:
-            bell.watch(publishing.folders())
+            notifier.watch(publishing.folders())
         if clock.is_due("note", _NOTE_SECONDS):
             publishing.note()
         if clock.is_due("status", _STATUS_SECONDS) or (waiting and publishing.in_force):
@@ -248,7 +248,7 @@ def run(parent: Parent[PublishConfig]) -> None:
         if busy and not publishing.behind:
             parent.gone.wait(_GATHER_SECONDS)
         elif not busy and not waiting and publishing.resting:
-            bell.wait(_STATUS_SECONDS)
+            notifier.wait(_STATUS_SECONDS)
         elif not busy:
             parent.gone.wait(pause)
     publishing.finish()

@@ -23,7 +23,7 @@ from fogline.fabric.contract import ControlBroker, StoreProcessConfig
 from fogline.log.files.names import folder_name
 from fogline.model.jobs import Route
 from fogline.model.nodes import NO_ENGINE
-from fogline.model.sample_fractions import Shares
+from fogline.model.sample_fractions import SampleFractions
 
 _FEWEST_SLOTS = 64
 """Room for jobs in real time; a managed site does not know how many it will get."""
@@ -43,7 +43,7 @@ class ChildConfigs:
         secret: SiteSecret,
     ) -> None:
         self.revision = 1
-        self.shares: Shares = {}
+        self.sample_fractions: SampleFractions = {}
         """Sample fractions: how much of nodes' values is sent to queries here, where not all is."""
         self.coming: list[AgentJob] = []
         """Jobs that are being installed."""
@@ -137,7 +137,7 @@ class ChildConfigs:
             control=self._describe_control(),
             signed=self.signed(),
             feeds=tuple(feeds(self._jobs.all(), config)),
-            fabric_logs=tuple(fabric_logs(self._jobs.all(), self.shares)),
+            fabric_logs=tuple(fabric_logs(self._jobs.all(), self.sample_fractions)),
         )
 
     def signed(self) -> Signatures:

@@ -46,7 +46,7 @@ from fogline.log import Limits, LogError, SiteLog, enforce
 from fogline.log.writer import now_us
 from fogline.model.jobs import Assignment
 from fogline.model.nodes import NO_ENGINE
-from fogline.model.sample_fractions import Shares
+from fogline.model.sample_fractions import SampleFractions
 
 _TICK_SECONDS = 0.2
 _RETENTION_SECONDS = 30.0
@@ -335,15 +335,15 @@ class Site:
                 self._apply_change()
 
     @property
-    def shares(self) -> Shares:
+    def sample_fractions(self) -> SampleFractions:
         """How much of nodes' values is sent to queries here, where that is less than they ask."""
-        return self._configs.shares
+        return self._configs.sample_fractions
 
-    def send_shares(self, shares: Shares) -> None:
+    def set_sample_fractions(self, sample_fractions: SampleFractions) -> None:
         """From now on, until they are told anew or the site starts again: then all is sent."""
         with self._changing:
-            if shares != self._configs.shares:
-                self._configs.shares = shares
+            if sample_fractions != self._configs.sample_fractions:
+                self._configs.sample_fractions = sample_fractions
                 self._apply_change()
 
     def take_secret(self, handed: FabricSecret) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from fogline.broker.delivery import Ticket
+from fogline.broker.delivery import DeliveryFuture
 from fogline.broker.errors import BrokerClosedError
 from fogline.broker.interface import (
     CONNECT_SECONDS,
@@ -77,11 +77,13 @@ class MqttBroker(Broker):
             self._queues.acknowledged.append(batch)
             self._queues.wake()
 
-    def publish(self, messages: Sequence[Message], timeout: float = PUBLISH_SECONDS) -> Ticket:
+    def publish(
+        self, messages: Sequence[Message], timeout: float = PUBLISH_SECONDS
+    ) -> DeliveryFuture:
         check_messages(messages)
-        ticket = self._queues.outbox.put(messages, timeout)
+        delivery = self._queues.outbox.put(messages, timeout)
         self._queues.wake()
-        return ticket
+        return delivery
 
     def close(self, timeout: float = 5.0) -> None:
         self._closed = True

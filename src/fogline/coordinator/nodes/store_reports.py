@@ -12,7 +12,7 @@ from typing import Any
 
 from fogline.common.errors import DataError
 from fogline.model.nodes import is_name
-from fogline.model.sample_fractions import Shares, read_shares
+from fogline.model.sample_fractions import SampleFractions, read_sample_fractions
 
 Metrics = tuple[str, ...] | None
 """Names and prefixes (`cpu_%`); None means all."""
@@ -44,7 +44,7 @@ class Report:
     bytes: int
     metrics: Mapping[str, int] = field(default_factory=dict)
     copies: Mapping[str, Held] = field(default_factory=dict)
-    shares: Shares = field(default_factory=dict)
+    sample_fractions: SampleFractions = field(default_factory=dict)
     """What is sent to its queries, where that is less than they ask for."""
 
     def has(self, metrics: Metrics) -> bool:
@@ -102,7 +102,7 @@ def read_report(body: Mapping[str, Any]) -> Report:
         _size(body.get("bytes"), "its store"),
         {name: _size(size, "a metric") for name, size in metrics.items()},
         {origin: _held(origin, data) for origin, data in copies.items()},
-        read_shares(body.get("shares", {})),
+        read_sample_fractions(body.get("shares", {})),
     )
 
 

@@ -25,9 +25,9 @@ class ReplicaConfig:
     recent_hours: float = within(0, 1e6, 24.0)
     beta: float = within(0, LONGEST, 1.0)
     least_quality: float = within(0, 1, 0.8)
-    """Q: the least mean share in the second step of the placement for queries."""
+    """Q: the least mean sample fraction in the second step of the placement for queries."""
     sampling: bool = False
-    """Whether the shares that the second step finds are put in force."""
+    """Whether the fractions that the second step finds are put in force."""
     solve_seconds: float = within(0, 3600, 10.0)
     """For all queries of one round together."""
 

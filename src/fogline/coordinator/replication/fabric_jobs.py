@@ -26,10 +26,10 @@ class FabricStream:
     name: str
     metrics: Metrics = None
     nodes: Metrics = None
-    share: float = 1.0
+    fraction: float = 1.0
     """What the query samples it down to: no more is sent."""
     reducible: bool = False
-    """Whether even less may be sent: it is sampled, and no result is divided by its share."""
+    """Whether even less may be sent: it is sampled, and no result is divided by its fraction."""
 
     def reads(self, origin: str, report: Report) -> bool:
         if self.nodes is not None and not any(matches(node, origin) for node in self.nodes):
@@ -63,20 +63,20 @@ def fabric_streams(text: str) -> tuple[FabricStream, ...]:
         streams = parse(text).streams
     except QueryError:
         return ()
-    found, (shares, scaled) = [], _shares(text)
+    found, (fractions, scaled) = [], _find_fractions(text)
     for stream in streams:
         if stream.provider.name == FABRIC:
             given = (stream.provider.get(METRIC), stream.provider.get(NODE))
             metrics, nodes = (None if v is None else (declared(str(v)),) for v in given)
-            share = shares.get(stream.name, 1.0)
-            reducible = share < 1 and stream.name not in scaled
-            found.append(FabricStream(stream.name, metrics, nodes, share, reducible))
+            fraction = fractions.get(stream.name, 1.0)
+            reducible = fraction < 1 and stream.name not in scaled
+            found.append(FabricStream(stream.name, metrics, nodes, fraction, reducible))
     return tuple(found)
 
 
-def _shares(text: str) -> tuple[dict[str, float], set[str]]:
-    """By stream, and the streams of which results are divided by the share. A query with functions
-    of the user's own counts as one that reads everything."""
+def _find_fractions(text: str) -> tuple[dict[str, float], set[str]]:
+    """By stream, and the streams of which results are divided by the fraction. A query with
+    functions of the user's own counts as one that reads everything."""
     try:
         plan = plan_text(text)
     except QueryError:

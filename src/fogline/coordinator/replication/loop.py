@@ -36,11 +36,11 @@ from fogline.coordinator.replication.node_stores import (
     StoreView,
 )
 from fogline.coordinator.replication.queries import by_queries
-from fogline.coordinator.replication.sampling import shares_of
+from fogline.coordinator.replication.sampling import find_sample_fractions
 from fogline.coordinator.replication.stability import Situation, by_stability, without_copy
 from fogline.coordinator.repository.store import Entry, Store
 from fogline.model.nodes import NodeView
-from fogline.model.sample_fractions import Shares
+from fogline.model.sample_fractions import SampleFractions
 
 TICK_SECONDS = 0.5
 
@@ -69,14 +69,14 @@ class ReplicaLoop:
         self.problem = ""
         self.uncopied: Mapping[str, str] = {}
         """Nodes that have failed and whose values are not safe elsewhere, with the reason."""
-        self.shares: Shares = {}
+        self.sample_fractions: SampleFractions = {}
         """What is sent to queries, where that is less than they ask for."""
         self.seen: Mapping[str, StoreView] = {}
         """As of the last turn."""
         self._nodes, self._planner, self._store, self._clock = nodes, planner, store, clock
         self._woken, self._ended = threading.Event(), threading.Event()
         self._homes: Mapping[str, str] = {}
-        """Where the jobs run that `shares` names."""
+        """Where the jobs run that `sample_fractions` names."""
         self._lines = NodeStores(control, self._to_hold, self._woken.set, seed, self._to_send)
         self._views: Mapping[str, NodeView] = {}
         self._asked: float | None = None
@@ -197,9 +197,11 @@ class ReplicaLoop:
     def _sample(self, situation: Situation, jobs: list[FabricJob]) -> None:
         """The second step for where the queries read now; when it fails, all is sent."""
         try:
-            self.shares = shares_of(situation, jobs, self.config, self.shares)
+            self.sample_fractions = find_sample_fractions(
+                situation, jobs, self.config, self.sample_fractions
+            )
         except FoglineError as error:
-            self.shares = {}
+            self.sample_fractions = {}
             self._note_failure(error)
         self._homes = {job.name: job.node for job in jobs}
 
@@ -211,9 +213,11 @@ class ReplicaLoop:
 
     # ── sending ──────────────────────────────────────────────────────────────────────────────────
 
-    def _to_send(self, node: str) -> Shares:
+    def _to_send(self, node: str) -> SampleFractions:
         return {
-            job: fractions for job, fractions in self.shares.items() if self._homes.get(job) == node
+            job: fractions
+            for job, fractions in self.sample_fractions.items()
+            if self._homes.get(job) == node
         }
 
     def _to_hold(self, holder: str, report: Report) -> dict[str, Metrics]:

@@ -14,7 +14,7 @@ from fogline.coordinator.nodes.replicas import CopiesByNode, holds
 from fogline.coordinator.nodes.store_reports import Metrics, Report, read_report
 from fogline.coordinator.pipelines.ports import ControlPort
 from fogline.model.nodes import SITE, NodeView
-from fogline.model.sample_fractions import Shares
+from fogline.model.sample_fractions import SampleFractions
 
 STORE, COPIES = "store", "copies"
 ASK_SECONDS = 10.0
@@ -33,7 +33,7 @@ class StoreView:
     """When the report came, seconds since the epoch."""
     desired: CopiesByNode | None = None
     """What it shall hold, if that is known."""
-    shares: Shares = field(default_factory=dict)
+    sample_fractions: SampleFractions = field(default_factory=dict)
     """What shall be sent to its queries, where that is less than they ask for."""
     problem: str = ""
     bad: int = 0
@@ -43,7 +43,10 @@ class StoreView:
     def settled(self) -> bool:
         if self.report is None or self.desired is None:
             return False
-        return holds(self.report, self.desired) and self.report.shares == self.shares
+        return (
+            holds(self.report, self.desired)
+            and self.report.sample_fractions == self.sample_fractions
+        )
 
 
 @dataclass(slots=True)
@@ -74,7 +77,7 @@ class NodeStores:
         to_hold: Callable[[str, Report], dict[str, Metrics]],
         wake: Callable[[], None],
         seed: int = 0,
-        to_send: Callable[[str], Shares] = lambda _: {},
+        to_send: Callable[[str], SampleFractions] = lambda _: {},
     ) -> None:
         self._control, self._to_hold, self._wake, self._seed = control, to_hold, wake, seed
         self._to_send = to_send
@@ -122,14 +125,14 @@ class NodeStores:
         if not line.fresh or report is None:
             self._ask(line, now, name, STORE, {})
             return
-        desired, shares = self._to_hold(name, report), self._to_send(name)
-        if (desired, shares) != (line.seen.desired, line.seen.shares):
-            line.seen = replace(line.seen, desired=desired, shares=shares)
+        desired, sample_fractions = self._to_hold(name, report), self._to_send(name)
+        if (desired, sample_fractions) != (line.seen.desired, line.seen.sample_fractions):
+            line.seen = replace(line.seen, desired=desired, sample_fractions=sample_fractions)
         if line.seen.settled:
             line.attempts = 0
             return
         body = {origin: None if m is None else list(m) for origin, m in sorted(desired.items())}
-        more = {} if report.shares == shares else {"shares": shares}
+        more = {} if report.sample_fractions == sample_fractions else {"shares": sample_fractions}
         self._ask(line, now, name, COPIES, {"copies": body, **more})
 
     def _ask(self, line: _Line, now: float, name: str, op: str, body: dict[str, Any]) -> None:

@@ -7,8 +7,8 @@ copy pays only if the way is longer than that.
 
 How much of a source is sent the query itself says (`SAMPLE`); its results are exact where it does
 not. So the q of F are given, and nothing is lost by that: no choice of q lowers F. For a query that
-samples, the second step finds how far below its own shares L could go with a mean share of at least
-Q; that is told with the decision, and put in force where the configuration says so: see
+samples, the second step finds how far below its own fractions L could go with a mean fraction of at
+least Q; that is reported with the decision, and put in force where the configuration says so: see
 `fogline.coordinator.replication.sampling`.
 
 A copy stays as long as its job runs, unless another placement has an F at least a fifth lower. A
@@ -49,7 +49,7 @@ from fogline.coordinator.replication.staleness import behind
 READ_MS = 1.0
 """What reading costs anywhere, the own node included."""
 GAIN = 0.8
-"""Another placement is taken when its F is less than this share of the present one."""
+"""Another placement is taken when its F is less than this fraction of the present one."""
 MOST_TRIES = 4
 
 
@@ -143,7 +143,7 @@ class _Placing:
             )
             late = 0.0 if node == origin else behind(self._situation, origin, node, stream.metrics)
             if latency is not None and usable and late is not None and late <= LONGEST:
-                found.append(Candidate(node, (READ_MS + latency) * stream.share, late))
+                found.append(Candidate(node, (READ_MS + latency) * stream.fraction, late))
         found.sort(key=lambda candidate: (candidate.node != origin, candidate.latency))
         return tuple(found[: MOST_CANDIDATES // MOST_SOURCES])
 
@@ -209,15 +209,15 @@ class _Placing:
     ) -> list[Decision]:
         found: dict[tuple[str, str], Decision] = {}
         home = evaluate(query, {source.name: source.home for source in query.sources})
-        least_share = min(self.read[source.name][1].share for source in query.sources)
+        least_fraction = min(self.read[source.name][1].fraction for source in query.sources)
         figures = {
             "latency_ms": placed.latency,
-            "objective": placed.objective / least_share,
+            "objective": placed.objective / least_fraction,
             "home_latency_ms": home.latency,
-            "home_objective": home.objective / least_share,
+            "home_objective": home.objective / least_fraction,
             "proven": placed.proven,
         }
-        sampled = self._sampled(query, placed, seconds) if least_share < 1 else None
+        sampled = self._sampled(query, placed, seconds) if least_fraction < 1 else None
         if sampled is not None:
             figures["sampled_latency_ms"] = sampled.latency
         for name, node in placed.nodes.items():
@@ -225,9 +225,9 @@ class _Placing:
             if node != origin:
                 known = found.get((origin, node))
                 both = united(known.metrics, stream.metrics) if known else stream.metrics
-                detail = figures | {"share": stream.share}
+                detail = figures | {"share": stream.fraction}
                 if sampled is not None:
-                    detail["sampled_share"] = stream.share * sampled.quality[name]
+                    detail["sampled_share"] = stream.fraction * sampled.quality[name]
                 now, job = self._situation.now, self._job.name
                 found[origin, node] = Decision(origin, node, QUERY, job, both, now, detail)
         return [self._noted(item) for item in found.values()]

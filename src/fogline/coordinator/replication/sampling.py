@@ -1,13 +1,14 @@
 """The second step in force: how much of each source is sent to a query that samples. No I/O.
 
 The first step has said where each source is read. With `replicas: sampling: true` the second one,
-`fogline.adapt.replication.query_placement.sample`, lowers L at the same F: the shares q_i of the
-sources that are far go down, with a mean of at least Q. Nodes then send q_i of what `SAMPLE`
+`fogline.adapt.replication.query_placement.sample`, lowers L at the same F: the sample fractions q_i
+of the sources that are far go down, with a mean of at least Q. Nodes then send q_i of what `SAMPLE`
 leaves.
 
 Only queries take part that sample all of their streams, so that their authors have said that some
-of the values will do, and of which no result is divided by the share: an average stays one when
-less is sent, a count would not. Shares stay as they are until others bring L or F down by a fifth.
+of the values will do, and of which no result is divided by the fraction: an average stays one when
+less is sent, a count would not. Fractions stay as they are until others bring L or F down by a
+fifth.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from fogline.coordinator.replication.config import ReplicaConfig
 from fogline.coordinator.replication.fabric_jobs import FabricJob
 from fogline.coordinator.replication.queries import GAIN, QueryReads, reading
 from fogline.coordinator.replication.stability import Situation
-from fogline.model.sample_fractions import Shares
+from fogline.model.sample_fractions import SampleFractions
 
 _CLOSE = 1e-6
 
 
-def shares_of(
+def find_sample_fractions(
     situation: Situation,
     jobs: Iterable[FabricJob],
     config: ReplicaConfig,
-    before: Shares,
+    before: SampleFractions,
     clock: Callable[[], float] = time.monotonic,
-) -> Shares:
+) -> SampleFractions:
     """By job, stream and origin, where less is sent than the query asks for."""
     if not config.sampling:
         return {}
@@ -59,7 +60,7 @@ def _job(
     for name, q in quality.items():
         origin, stream = now.sources[name]
         if q < 1:
-            fractions.setdefault(stream.name, {})[origin] = q * stream.share
+            fractions.setdefault(stream.name, {})[origin] = q * stream.fraction
     return fractions
 
 
@@ -67,8 +68,8 @@ def _as_quality(now: QueryReads, before: Mapping[str, Mapping[str, float]]) -> d
     """The q that are in force; 1 for what is read anew."""
     found = {}
     for name, (origin, stream) in now.sources.items():
-        fraction = before.get(stream.name, {}).get(origin, stream.share)
-        found[name] = min(fraction / stream.share, 1.0)
+        fraction = before.get(stream.name, {}).get(origin, stream.fraction)
+        found[name] = min(fraction / stream.fraction, 1.0)
     return {source.name: found[source.name] for source in now.query.sources}
 
 

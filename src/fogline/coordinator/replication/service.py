@@ -41,7 +41,7 @@ class ReplicaService:
             "problem": loop.problem,
             "nodes": store_statuses(seen, history.all(), counts, loop.uncopied, now),
             "copies": copy_statuses(loop.decisions.all(), seen, now),
-            "shares": loop.shares,
+            "shares": loop.sample_fractions,
         }
 
     def want(self, origin: str, holder: str, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from fogline.fabric.contract import FeedStatus, StoreFeed
 from fogline.fabric.streams.stored_log import FedLog
-from fogline.log import Bell, LogError, SiteLog, forget_reader
+from fogline.log import LogError, LogNotifier, SiteLog, forget_reader
 from fogline.storage.ingest.log_to_store import READER
 from fogline.storage.store import SiteStore
 
@@ -43,7 +43,7 @@ class Feeding:
         self._reported: list[FedLog] = []
         self._gone_due = 0.0
         self._strays_due = time.monotonic() + _STRAY_SECONDS
-        self._bell = Bell()
+        self._notifier = LogNotifier()
         self._hurry = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="feeding", daemon=True)
@@ -76,7 +76,7 @@ class Feeding:
 
     def _wake(self) -> None:
         self._hurry.set()
-        self._bell.ring()
+        self._notifier.notify()
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -87,7 +87,7 @@ class Feeding:
                 _say.exception("a round of feeding failed")
                 moved = 0
             if not moved:
-                self._bell.wait(_REST_SECONDS)
+                self._notifier.wait(_REST_SECONDS)
             elif not any(fed.behind for fed in self._fed.values()):
                 self._hurry.wait(_GATHER_SECONDS)
         for fed in (*self._fed.values(), *self._ending.values()):
@@ -124,7 +124,7 @@ class Feeding:
                 known = None
             self._fed[log] = known or FedLog(self._store, self._logs, declared)
         self._reported = [*self._fed.values(), *self._ending.values()]
-        self._bell.watch(fed.folder for fed in self._reported if fed.folder is not None)
+        self._notifier.watch(fed.folder for fed in self._reported if fed.folder is not None)
 
     def _forget_ended(self) -> None:
         ended = [log for log, fed in self._ending.items() if fed.ended]

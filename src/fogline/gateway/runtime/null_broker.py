@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from fogline.broker import Batch, Broker, BrokerUnreachableError, Message, Ticket
+from fogline.broker import Batch, Broker, BrokerUnreachableError, DeliveryFuture, Message
 from fogline.broker.interface import Filters
 
 
@@ -38,7 +38,7 @@ class Nowhere(Broker):
     def acknowledge(self, batch: Batch) -> None:
         """There is none."""
 
-    def publish(self, messages: Sequence[Message], timeout: float = 0.0) -> Ticket:
+    def publish(self, messages: Sequence[Message], timeout: float = 0.0) -> DeliveryFuture:
         self._refuse()
 
     def close(self, timeout: float = 0.0) -> None:
