@@ -60,7 +60,7 @@ class RunningJob:
     def status(self) -> JobStatus:
         return JobStatus("j", (QueryStatus("windows", "running"),))
 
-    def needed(self) -> Mapping[str, int]:
+    def needed_positions(self) -> Mapping[str, int]:
         return {}
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> None: ...

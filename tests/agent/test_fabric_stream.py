@@ -250,7 +250,7 @@ def test_spark_reads_the_log_that_the_feed_writes(tmp_path: Path, spark: SparkSe
 
         wait_for(lambda: len(found()) >= len(expected), 120, "results")
         assert found() == expected
-        assert set(running.needed()) == {fabric_log(QUESTION)}
+        assert set(running.needed_positions()) == {fabric_log(QUESTION)}
     finally:
         running.stop()
 

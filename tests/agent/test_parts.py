@@ -109,7 +109,7 @@ class _Running:
     def status(self) -> JobStatus:
         return JobStatus("j", (QueryStatus("windows", "running"),))
 
-    def needed(self) -> dict[str, int]:
+    def needed_positions(self) -> dict[str, int]:
         return {}
 
     def stop(self) -> None:

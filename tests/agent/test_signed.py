@@ -11,7 +11,7 @@ import pytest
 
 from fogline.agent.config.site import parse_config
 from fogline.agent.jobs.job import AgentJob, make_job
-from fogline.agent.jobs.signed import restricted, signatures
+from fogline.agent.jobs.signed import restricted_topics, signatures
 from fogline.agent.supervisor.site import Site
 from fogline.broker.mosquitto.access import SITE, Restricted
 from fogline.broker.mosquitto.server import Mosquitto
@@ -50,7 +50,7 @@ OPEN = "a = COMPUTE AVG(x, 5 s) EVERY 5 s;"
 
 
 def test_the_text_of_a_job_says_it() -> None:
-    found = restricted([signed("j")])
+    found = restricted_topics([signed("j")])
     assert signatures([signed("j")]) == {"a": {"j": "k"}, "b": {"j": None}}
     assert found["insights/j/a"] == Restricted("insights/j/a", KEY)
     assert found["insights/j/b"] is None
@@ -64,25 +64,27 @@ def test_muted_insights_say_nothing_and_others_keep_their_names() -> None:
     assert signatures([muted, after]) == {"a": {"j": None}, "b": {"j": None}}
     taking_over = signed("j-2", key="l", outlet="j")
     assert signatures([signed("j"), taking_over])["a"] == {"j": "k l"}
-    assert restricted([after, signed("j")])["insights/j/a"] == Restricted("insights/j/a", KEY)
+    assert restricted_topics([after, signed("j")])["insights/j/a"] == Restricted(
+        "insights/j/a", KEY
+    )
 
 
 def test_who_reads_a_signed_insight_tells_no_more_of_it() -> None:
     reader = job("r", OPEN, "insights/j/a", "insight")
-    found = restricted([signed("j"), reader])
+    found = restricted_topics([signed("j"), reader])
     assert found["late/r/s"] == Restricted("late/r/s", KEY)
     assert found["bad/r/s"] == Restricted("bad/r/s", KEY)
     assert found["insights/r/a"] is None
     elsewhere = replace(reader, assignment=replace(reader.assignment, signed={"insights/j/a": "k"}))
     link = "fogline/link/insights/j/a"
-    assert restricted([elsewhere])[link] == Restricted(link, None, all_write=True)
-    assert restricted([elsewhere])["bad/r/s"] == Restricted("bad/r/s", KEY)
+    assert restricted_topics([elsewhere])[link] == Restricted(link, None, all_write=True)
+    assert restricted_topics([elsewhere])["bad/r/s"] == Restricted("bad/r/s", KEY)
 
 
 def test_code_that_reads_signed_insights() -> None:
     work = Code("m:f", "0" * 64, "m.py")
     code = AgentJob(Assignment("c", "p", work, (Place("insights/#"),)))
-    found = restricted([signed("j"), code])
+    found = restricted_topics([signed("j"), code])
     assert found["bad/c/insights/#"] == Restricted("bad/c/insights/#", KEY)
 
 

@@ -52,7 +52,7 @@ def test_a_report_is_read_once_and_the_next_one_too() -> None:
     first, second = Report(1, records=5), Report(2, records=9)
     spark.report = first
     assert [query.status().records for _ in range(3)] == [5, 5, 5]
-    assert query.needed() == [7]
+    assert query.needed_positions() == [7]
     spark.report = second
     assert [query.status().records for _ in range(3)] == [9, 9, 9]
     assert (first.asked, second.asked) == (1, 1)
@@ -66,6 +66,6 @@ def test_a_query_that_begins_again_does_not_tell_what_it_told_before() -> None:
     assert query.status().records == 5
     query._query, spark.report = None, None
     query.keep_running()
-    assert (query.status().state, query.needed()) == ("starting", [])
+    assert (query.status().state, query.needed_positions()) == ("starting", [])
     spark.report = Report(1, records=6)
     assert query.status().records == 6

@@ -44,12 +44,12 @@ def test_muting_is_no_other_computation() -> None:
 
 def test_what_is_muted_is_neither_published_nor_sent_nor_stored() -> None:
     old, muted, new = made(OLD), made(MUTED), made(NEW)
-    assert {LOG, "insights/p/m", "to/p/n"} <= set(old.published())
+    assert {LOG, "insights/p/m", "to/p/n"} <= set(old.published_logs())
     assert muted.results() == ["insights/p/m"]
-    assert not {LOG, "to/p/n"} & set(muted.published())
-    assert set(muted.dropped()) == {LOG, "to/p/n"}
-    assert {LOG, "to/p-2/n"} <= set(new.published())
-    assert new.dropped() == []
+    assert not {LOG, "to/p/n"} & set(muted.published_logs())
+    assert set(muted.dropped_logs()) == {LOG, "to/p/n"}
+    assert {LOG, "to/p-2/n"} <= set(new.published_logs())
+    assert new.dropped_logs() == []
     stored = [feed.log for feed in feeds([muted], StoreConfig(metrics=False))]
     assert "insights/p/m" in stored
     assert LOG not in stored

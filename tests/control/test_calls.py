@@ -73,7 +73,7 @@ def test_what_waits_for_a_connection_is_sent_once_in_order_and_in_time() -> None
     calls.connected()
     assert [request.body["n"] for request in line.requests] == [0, 1, 2]
     for request in line.requests:
-        calls.answered(Answer(request.id, body=request.body).encode())
+        calls.take_answers(Answer(request.id, body=request.body).encode())
     assert [future.result()["n"] for future in waiting] == [0, 1, 2]
 
 
@@ -94,7 +94,7 @@ def test_many_requests_are_on_their_way_at_once_and_answered_one_by_one() -> Non
     assert line.published == 1
     assert [message.topic for message in line.sent] == [f"to/{n}" for n in range(300)]
     for request in reversed(line.requests):
-        calls.answered(Answer(request.id, body=request.body).encode())
+        calls.take_answers(Answer(request.id, body=request.body).encode())
     assert [future.result(0)["n"] for future in futures] == list(range(300))
     assert calls.send_all([], SECONDS) == []
     assert line.published == 1
@@ -139,7 +139,7 @@ def test_a_future_cannot_be_cancelled_and_a_late_answer_does_no_harm() -> None:
     future = calls.send("x", "op", {}, 0.02)
     assert not future.cancel()
     assert isinstance(future.exception(SECONDS), NoAnswerError)
-    calls.answered(Answer(line.requests[0].id).encode())
+    calls.take_answers(Answer(line.requests[0].id).encode())
     assert calls.bad == 0
 
 

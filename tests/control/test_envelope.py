@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fogline.common.errors import DataError
 from fogline.control import topics
 from fogline.control.announcements import Announcement, Status, status_payload
-from fogline.control.envelope import MOST_JOINED_BYTES, Answer, ControlRequest, joined
+from fogline.control.envelope import MOST_JOINED_BYTES, Answer, ControlRequest, join_answers
 from fogline.control.payload import LARGEST, write_object
 from fogline.model.nodes import GONE, ONLINE, Link, Node, Observed
 
@@ -195,18 +195,18 @@ def test_any_object_is_read_or_refused(content: dict[str, Any]) -> None:
 def test_requests_and_answers_come_back_as_they_were() -> None:
     request = ControlRequest("1", "install", {"a": {"b": [1, "ü", None]}}, 5.5, "fogline/answers/c")
     assert ControlRequest.decode(request.encode()) == request
-    for answer in (Answer("1", body={"a": 1}), Answer.failed("1", "no", "do"), Answer("2")):
+    for answer in (Answer("1", body={"a": 1}), Answer.failure("1", "no", "do"), Answer("2")):
         assert Answer.decode(answer.encode()) == answer
 
 
 def test_answers_travel_together_in_messages_of_bounded_size() -> None:
     answers = [Answer(str(number), body={"text": "x" * 10_000}) for number in range(20)]
-    payloads = joined(answer.encode() for answer in answers)
+    payloads = join_answers(answer.encode() for answer in answers)
     assert 2 <= len(payloads) < 20
     assert all(len(payload) < MOST_JOINED_BYTES + 11_000 for payload in payloads)
     assert [item for payload in payloads for item in Answer.decode_all(payload)] == answers
-    assert joined([answers[0].encode()]) == [answers[0].encode()]
-    assert joined([]) == []
+    assert join_answers([answers[0].encode()]) == [answers[0].encode()]
+    assert join_answers([]) == []
 
 
 @pytest.mark.parametrize("told", [{"answers": 1}, {"answers": [1]}, {"answers": [{"id": "1"}]}])
@@ -239,13 +239,13 @@ def test_what_nobody_could_read_is_not_written() -> None:
 
 
 def test_the_error_of_an_answer_may_be_long() -> None:
-    answer = Answer.failed("1", "x" * 10_000_000, "y" * 10_000_000)
+    answer = Answer.failure("1", "x" * 10_000_000, "y" * 10_000_000)
     assert Answer.decode(answer.encode()) == answer
-    assert Answer.failed("1", "").error
+    assert Answer.failure("1", "").error
 
 
 def test_topics() -> None:
-    assert topics.birth("a b") == "fogline/nodes/a b/birth"
+    assert topics.announcement("a b") == "fogline/nodes/a b/birth"
     assert topics.parse_topic("fogline/nodes/a/status") == ("a", "status")
     assert topics.parse_topic("x/fogline/nodes/a/status") == ("", "")
     assert topics.parse_topic("fogline/coordinator/do") == ("", "")

@@ -82,7 +82,7 @@ def test_a_broker_that_takes_connections_and_says_nothing_holds_nobody_up() -> N
         node = ControlledNode(url, lambda: site("a"), {}, nothing)
         started = time.monotonic()
         node.start()
-        with pytest.raises(NoAnswerError, match="the control broker is away"):
+        with pytest.raises(NoAnswerError, match="the control broker is unreachable"):
             node.call("package", {}, 0.1)
         node.close()
         assert time.monotonic() - started < 30.0

@@ -16,7 +16,7 @@ def born(state: str = ONLINE, instance: str = "1", **more: Any) -> bytes:
     return Announcement(state, instance, Node("a", "site", **more)).encode()
 
 
-def told(instance: str = "1", *jobs: str) -> bytes:
+def report(instance: str = "1", *jobs: str) -> bytes:
     observed = [Observed(job, "v", "running").as_json() for job in jobs]
     return write_object(status_payload(0.0, instance, {"jobs": observed}))
 
@@ -36,7 +36,7 @@ def test_a_birth_told_again_changes_nothing_but_when_it_was_told() -> None:
     registry.note_announcement("a", born(), 100.0)
     assert not registry.note_announcement("a", born(), 105.0)
     view = registry.views(106.0)["a"]
-    assert (view.since, view.told) == (100.0, 105.0)
+    assert (view.since, view.reported_at) == (100.0, 105.0)
     assert registry.note_announcement("a", born(cores=3), 106.0)
     assert registry.views(106.0)["a"].since == 100.0
 
@@ -57,10 +57,10 @@ def test_online_without_a_status_for_a_while_is_silent() -> None:
     registry.note_announcement("a", born(), 100.0)
     assert registry.views(107.9)["a"].state == ONLINE
     assert registry.views(108.0)["a"].state == SILENT
-    registry.note_status("a", told(), 107.0)
+    registry.note_status("a", report(), 107.0)
     assert registry.views(114.0)["a"].online
     view = registry.views(120.0)["a"]
-    assert (view.state, view.since, view.told) == (SILENT, 107.0 + SILENT_SECONDS, 107.0)
+    assert (view.state, view.since, view.reported_at) == (SILENT, 107.0 + SILENT_SECONDS, 107.0)
 
 
 def test_a_birth_alone_does_not_end_the_silence_but_a_status_does() -> None:
@@ -68,7 +68,7 @@ def test_a_birth_alone_does_not_end_the_silence_but_a_status_does() -> None:
     registry.note_announcement("a", born(), 100.0)
     registry.note_announcement("a", born(), 120.0)
     assert registry.states(121.0) == {"a": SILENT}
-    assert registry.note_status("a", told(), 122.0)
+    assert registry.note_status("a", report(), 122.0)
     view = registry.views(123.0)["a"]
     assert (view.state, view.since) == (ONLINE, 122.0)
 
@@ -81,24 +81,24 @@ def test_the_gone_are_not_silent() -> None:
 
 def test_a_status_is_that_of_its_instance_only() -> None:
     registry = NodeRegistry()
-    assert not registry.note_status("a", told("1", "x"), 99.0)
+    assert not registry.note_status("a", report("1", "x"), 99.0)
     assert registry.views(99.0) == {}
     registry.note_announcement("a", born(), 100.0)
     assert set(registry.views(100.0)["a"].jobs) == {"x"}
     registry.note_announcement("a", born(instance="2"), 110.0)
     assert registry.views(110.0)["a"].jobs == {}
-    assert registry.note_status("a", told("2", "y"), 111.0)
-    assert not registry.note_status("a", told("1", "x"), 112.0)
+    assert registry.note_status("a", report("2", "y"), 111.0)
+    assert not registry.note_status("a", report("1", "x"), 112.0)
     assert set(registry.views(112.0)["a"].jobs) == {"y"}
 
 
 def test_the_same_status_again_is_no_news() -> None:
     registry = NodeRegistry()
     registry.note_announcement("a", born(), 100.0)
-    assert registry.note_status("a", told("1", "x"), 101.0)
-    assert not registry.note_status("a", told("1", "x"), 103.0)
-    assert registry.note_status("a", told("1", "x", "y"), 105.0)
-    assert registry.views(105.0)["a"].told == 105.0
+    assert registry.note_status("a", report("1", "x"), 101.0)
+    assert not registry.note_status("a", report("1", "x"), 103.0)
+    assert registry.note_status("a", report("1", "x", "y"), 105.0)
+    assert registry.views(105.0)["a"].reported_at == 105.0
 
 
 def test_the_will_of_another_start_does_not_count() -> None:
@@ -111,7 +111,7 @@ def test_the_will_of_another_start_does_not_count() -> None:
 def test_a_bad_payload_changes_nothing_and_is_counted() -> None:
     registry = NodeRegistry()
     registry.note_announcement("a", born(), 100.0)
-    registry.note_status("a", told("1", "x"), 101.0)
+    registry.note_status("a", report("1", "x"), 101.0)
     before = registry.views(102.0)
     for payload in (b"{", b"[]", b"{}", b"[" * 10_000, born().replace(b'"a"', b'"b"')):
         assert not registry.note_announcement("a", payload, 102.0)
@@ -148,11 +148,11 @@ def test_the_last_will_of_one_ends_all_of_its_instance() -> None:
 
 
 def test_it_counts_whatever_comes_first() -> None:
-    births = {name: one_of(name) for name in "bc"} | {"a": one_of("a", GONE, everybody=True)}
+    announcements = {name: one_of(name) for name in "bc"} | {"a": one_of("a", GONE, everybody=True)}
     for order in permutations("abc"):
         registry = NodeRegistry()
         for name in order:
-            registry.note_announcement(name, births[name], 100.0)
+            registry.note_announcement(name, announcements[name], 100.0)
         assert registry.states(101.0) == dict.fromkeys(order, GONE)
 
 
@@ -261,10 +261,10 @@ def test_a_view_is_made_anew_only_when_there_is_something_new() -> None:
     registry = NodeRegistry()
     registry.note_announcement("a", born(), 100.0)
     registry.note_announcement("b", one_of("b", instance="2"), 100.0)
-    registry.note_status("a", told("1", "x"), 100.0)
+    registry.note_status("a", report("1", "x"), 100.0)
     before = registry.views(101.0)
     assert registry.views(102.0)["a"] is before["a"]
-    registry.note_status("a", told("1", "x", "y"), 103.0)
+    registry.note_status("a", report("1", "x", "y"), 103.0)
     after = registry.views(103.0)
     assert after["a"].jobs.keys() == {"x", "y"}
     assert after["b"] is before["b"]

@@ -45,9 +45,9 @@ from tests.control.worlds import (
 
 def test_a_node_is_seen_with_what_it_tells(world: World) -> None:
     job = Observed("j", "v", "running", records_in=5)
-    told = {"jobs": [job.as_json()], "links": {"b": {"latency_ms": 3.5, "mbit_s": None}}}
+    status = {"jobs": [job.as_json()], "links": {"b": {"latency_ms": 3.5, "mbit_s": None}}}
     coordinator = world.coordinator()
-    node = world.node(site("a", cores=4, labels={"x": "y"}), status=lambda: told)
+    node = world.node(site("a", cores=4, labels={"x": "y"}), status=lambda: status)
     eventually(lambda: (view := view_of(coordinator, "a")) and view.jobs)
     view = coordinator.views()["a"]
     assert view.node == site("a", cores=4, labels={"x": "y"})
@@ -77,11 +77,11 @@ def test_who_closes_is_gone_and_who_returns_has_a_new_since(world: World) -> Non
 
 
 def test_a_broken_connection_is_gone_and_back(world: World) -> None:
-    births = world.client(topics.birth("a"))
+    announcements = world.client(topics.announcement("a"))
     node = world.node(site("a"))
-    heard(births, 1)
+    heard(announcements, 1)
     world.cut(node)
-    states = [json.loads(message.payload)["state"] for message in heard(births, 2)]
+    states = [json.loads(message.payload)["state"] for message in heard(announcements, 2)]
     assert states[:2] == [GONE, ONLINE]
 
 
@@ -89,10 +89,10 @@ def test_a_node_declared_gone_contradicts(world: World) -> None:
     coordinator = world.coordinator()
     node = world.node(site("a"))
     all_online(coordinator, "a")
-    other = world.client(topics.birth("a"))
+    other = world.client(topics.announcement("a"))
     heard(other, 1)
     for payload in (Announcement(GONE, node.instance, site("a")).encode(), b"", b"rubbish"):
-        publish(other, topics.birth("a"), payload, retain=True)
+        publish(other, topics.announcement("a"), payload, retain=True)
         said, put_right = heard(other, 2)[:2]
         assert said.payload == payload
         assert Announcement.decode(put_right.payload, "a").state == ONLINE
@@ -100,8 +100,8 @@ def test_a_node_declared_gone_contradicts(world: World) -> None:
 
 
 def test_births_and_statuses_are_told_again_and_again(world: World) -> None:
-    listener = world.client(topics.BIRTHS, topics.STATUSES)
-    world.node(site("a"), options=ControlOptions(birth_seconds=0.15, status_seconds=0.1))
+    listener = world.client(topics.ANNOUNCEMENTS, topics.STATUSES)
+    world.node(site("a"), options=ControlOptions(announcement_seconds=0.15, status_seconds=0.1))
     found = [topics.parse_topic(message.topic)[1] for message in heard(listener, 12)]
     assert found.count("birth") >= 3
     assert found.count("status") >= 3
@@ -115,7 +115,7 @@ def test_a_change_is_told_at_once_and_many_as_one(world: World) -> None:
     started = time.monotonic()
     for number in range(500):
         state = {"jobs": [{"job": f"j{number}"}]}
-        node.changed()
+        node.publish_own_status()
         time.sleep(0.001)
     found: list[Any] = []
     while not found or found[-1]["jobs"][0]["job"] != "j499":
@@ -126,7 +126,7 @@ def test_a_change_is_told_at_once_and_many_as_one(world: World) -> None:
 def test_a_description_may_change_but_not_the_name(world: World) -> None:
     described = site("a", cores=1)
     coordinator = world.coordinator()
-    node = world.node(lambda: described, options=ControlOptions(birth_seconds=0.1))
+    node = world.node(lambda: described, options=ControlOptions(announcement_seconds=0.1))
     all_online(coordinator, "a")
     described = site("a", cores=2)
     eventually(lambda: coordinator.views()["a"].node.cores == 2)
@@ -153,12 +153,12 @@ def test_a_status_that_fails_is_a_problem_and_not_the_end(world: World) -> None:
 
 def test_silence_is_noticed_and_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fogline.control.registry.SILENT_SECONDS", 0.3)
-    told: list[str] = []
-    coordinator = world.coordinator(on_change=lambda: told.append(state_of(coordinator, "a")))
+    states: list[str] = []
+    coordinator = world.coordinator(on_change=lambda: states.append(state_of(coordinator, "a")))
     node = world.node(site("a"), options=ControlOptions(status_seconds=60))
-    eventually(lambda: told[-2:] == [ONLINE, SILENT])
+    eventually(lambda: states[-2:] == [ONLINE, SILENT])
     assert state_of(coordinator, "a") == SILENT
-    node.changed()
+    node.publish_own_status()
     all_online(coordinator, "a")
 
 
@@ -167,10 +167,10 @@ def test_changes_are_told_and_sameness_is_not(world: World) -> None:
     coordinator = world.coordinator(on_change=changes)
     eventually(lambda: coordinator.connected and changes.count)
     node = world.node(site("a"), options=ControlOptions(status_seconds=0.05))
-    eventually(lambda: (view := view_of(coordinator, "a")) and view.told > view.since)
+    eventually(lambda: (view := view_of(coordinator, "a")) and view.reported_at > view.since)
     time.sleep(0.1)
-    before, told = changes.count, coordinator.views()["a"].told
-    eventually(lambda: coordinator.views()["a"].told > told + 0.5)
+    before, reported_at = changes.count, coordinator.views()["a"].reported_at
+    eventually(lambda: coordinator.views()["a"].reported_at > reported_at + 0.5)
     assert changes.count == before
     node.close()
     eventually(lambda: changes.count > before)
@@ -181,7 +181,7 @@ def test_rubbish_on_the_topics_changes_nothing(world: World) -> None:
     world.node(site("a"))
     all_online(coordinator, "a")
     other = world.client()
-    places = [topics.birth("x"), topics.status("a"), topics.COORDINATOR]
+    places = [topics.announcement("x"), topics.status("a"), topics.COORDINATOR]
     for topic in [*places, topics.answers("coordinator"), topics.do("a")]:
         for payload in (b"{", b"[" * 10_000, b"\xff", b'{"id": "1"}'):
             publish(other, topic, payload)
@@ -251,11 +251,11 @@ def test_several_contradict_a_will_that_came_too_late(world: World) -> None:
     nodes = world.nodes(members(*"ab"))
     all_online(coordinator, *"ab")
     will = Announcement(GONE, nodes.instance, site("a"), everybody=True).encode()
-    births = world.client(topics.birth("a"), topics.birth("b"))
-    heard(births, 2)
-    publish(births, topics.birth("a"), will, retain=True)
-    again = [m for m in heard(births, 3) if m.payload != will]
-    assert {m.topic for m in again} == {topics.birth("a"), topics.birth("b")}
+    announcements = world.client(topics.announcement("a"), topics.announcement("b"))
+    heard(announcements, 2)
+    publish(announcements, topics.announcement("a"), will, retain=True)
+    again = [m for m in heard(announcements, 3) if m.payload != will]
+    assert {m.topic for m in again} == {topics.announcement("a"), topics.announcement("b")}
     all_online(coordinator, *"ab")
 
 
@@ -267,18 +267,18 @@ def test_the_second_of_several_takes_over_all_at_once(world: World) -> None:
     eventually(lambda: all(not one.in_charge() for one in second._presences.values()))
     will = Announcement(GONE, first.instance, site("a"), everybody=True).encode()
     first._closing.set()
-    publish(world.client(), topics.birth("a"), will, retain=True)
+    publish(world.client(), topics.announcement("a"), will, retain=True)
     eventually(lambda: all(one.in_charge() for one in second._presences.values()))
 
 
 def test_the_statuses_of_several_come_in_one_message(world: World) -> None:
     coordinator = world.coordinator()
     jobs = {name: [Observed(f"job-{name}", "1", "running").as_json()] for name in "abc"}
-    told = [
+    members = [
         Member(lambda name=name: site(name), {}, lambda name=name: {"jobs": jobs[name]})  # type: ignore[misc]
         for name in "abc"
     ]
-    nodes = world.nodes(told)
+    nodes = world.nodes(members)
     all_online(coordinator, *"abc")
     eventually(lambda: all(coordinator.views()[name].jobs for name in "abc"))
     jobs["b"] = [Observed("job-b", "2", "running").as_json()]
@@ -286,7 +286,7 @@ def test_the_statuses_of_several_come_in_one_message(world: World) -> None:
     kept = heard(statuses, 1)[0]
     assert kept.topic == topics.status("a")
     assert json.loads(kept.payload)["nodes"].keys() == set("abc"), "who comes later hears of all"
-    nodes.tell("b")
+    nodes.publish_status("b")
     eventually(lambda: coordinator.views()["b"].jobs["job-b"].version == "2")
     told_now = [json.loads(message.payload)["nodes"] for message in heard(statuses, 1)]
     assert any(list(found) == ["b"] for found in told_now), "the others have nothing new"
@@ -300,7 +300,7 @@ def test_several_without_their_first_tell_and_are_asked_all_the_same(world: Worl
     all_online(coordinator, *"ab")
     eventually(lambda: not several._presences["a"].in_charge())
     statuses = world.client(topics.status("b"))
-    several.tell("b")
+    several.publish_status("b")
     heard(statuses, 1)
     assert coordinator.send("b", "who", {}, SECONDS).result() == {"who": "b"}
     assert coordinator.send("a", "who", {}, SECONDS).result() == {"who": "another a"}
@@ -332,17 +332,17 @@ def test_the_end_of_a_quiet_one_does_not_disturb(world: World) -> None:
     all_online(coordinator, "a")
     second = world.node(site("a"))
     eventually(lambda: "keeps quiet" in second.problem)
-    births = world.client(topics.birth("a"))
+    announcements = world.client(topics.announcement("a"))
     second.close()
     world.cut(first)
-    found = [Announcement.decode(message.payload, "a") for message in heard(births, 3)]
+    found = [Announcement.decode(message.payload, "a") for message in heard(announcements, 3)]
     assert {birth.instance for birth in found} == {first.instance}
     all_online(coordinator, "a")
 
 
 def test_a_birth_left_by_a_dead_process_does_not_keep_a_node_quiet(world: World) -> None:
     left = Announcement(ONLINE, "000000000000dead", site("a")).encode()
-    publish(world.client(), topics.birth("a"), left, retain=True)
+    publish(world.client(), topics.announcement("a"), left, retain=True)
     coordinator = world.coordinator()
     all_online(coordinator, "a")
     node = world.node(site("a"))
@@ -457,7 +457,7 @@ def test_requests_are_carried_out_in_order_one_at_a_time(world: World) -> None:
 def test_a_request_that_comes_twice_is_done_once_and_answered_twice(world: World) -> None:
     calls = Counted()
     world.node(site("a"), {"count": lambda body: calls() or {"n": calls.count}})
-    listener = world.client(topics.answers("me"), topics.birth("a"))
+    listener = world.client(topics.answers("me"), topics.announcement("a"))
     heard(listener, 1)
     request = ControlRequest("7", "count", {}, time.time() + SECONDS, topics.answers("me")).encode()
     for _ in range(3):
@@ -588,7 +588,7 @@ def test_starting_does_not_wait_for_the_broker(world: World) -> None:
     eventually(lambda: node.problem not in ("", "not connected yet"))
     error = expired.exception(SECONDS)
     assert isinstance(error, NoAnswerError)
-    assert "the control broker is away" in error.hint
+    assert "the control broker is unreachable" in error.hint
     world.start()
     all_online(coordinator, "a")
     assert node.call("double", {"n": 2}, SECONDS) == {"n": 4}

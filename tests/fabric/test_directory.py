@@ -21,9 +21,9 @@ from tests.fabric.kit_nodes import until
 SOUTH = "http://10.0.0.2:80"
 
 
-def birth(name: str, store: str, state: str = ONLINE) -> Message:
+def announcement(name: str, store: str, state: str = ONLINE) -> Message:
     node = Node(name, SITE, store=store)
-    return Message(topics.birth(name), Announcement(state, "i", node).encode())
+    return Message(topics.announcement(name), Announcement(state, "i", node).encode())
 
 
 def births(directory: Directory) -> Discovery:
@@ -49,21 +49,25 @@ def test_wrong_entries_are_told(tmp_path: Path) -> None:
 def test_births_bring_addresses_and_deaths_do_not_take_them(tmp_path: Path) -> None:
     directory = Directory("north", tmp_path)
     listener = births(directory)
-    for message in (birth("south", SOUTH), birth("north", "http://own"), birth("west", "")):
+    for message in (
+        announcement("south", SOUTH),
+        announcement("north", "http://own"),
+        announcement("west", ""),
+    ):
         listener.heard(message)
     assert directory.nodes() == {"south": SOUTH}
-    listener.heard(birth("south", "http://10.0.0.3"))
+    listener.heard(announcement("south", "http://10.0.0.3"))
     assert directory.nodes() == {"south": "http://10.0.0.3"}
-    listener.heard(birth("south", "", GONE))
+    listener.heard(announcement("south", "", GONE))
     assert Directory("north", tmp_path).nodes() == {"south": "http://10.0.0.3"}
-    listener.heard(Message(topics.birth("south"), b""))
+    listener.heard(Message(topics.announcement("south"), b""))
     assert Directory("north", tmp_path).nodes() == {}
     assert listener.bad == 0
 
 
 def test_the_configuration_goes_before_births(tmp_path: Path) -> None:
     directory = Directory("north", tmp_path)
-    births(directory).heard(birth("south", SOUTH))
+    births(directory).heard(announcement("south", SOUTH))
     directory.configure({"south": "http://other"})
     assert directory.nodes() == {"south": "http://other"}
     directory.configure({})
@@ -148,7 +152,7 @@ def test_births_at_a_broker(tmp_path: Path) -> None:
     broker = open_broker(url, BrokerOptions())
     try:
         broker.connect(30)
-        message = birth("south", SOUTH)
+        message = announcement("south", SOUTH)
         retained = Message(message.topic, message.payload, retain=True)
         until(lambda: listener.problem == "", "connected")
         broker.publish([retained], 30).wait(30)

@@ -31,21 +31,21 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """A node is online, or offline. `instance` tells the starts of its process apart."""
+    """A node is online, or offline. `instance` distinguishes the starts of its process."""
 
     state: str
     instance: str
     node: Node
     clean: bool = False
-    """Gone by its own word; a last will never says so."""
+    """Offline by its own word; a last will never says so."""
     everybody: bool = False
-    """Gone, and so are all nodes of its instance: the last will of several."""
+    """Offline, and so are all nodes of its instance: the last will of several."""
     through: str = ""
     """The node on whose topics it is asked and publishes its status; empty: its own."""
 
     def __post_init__(self) -> None:
         if self.state not in (ONLINE, GONE):
-            raise DataError(f"a node is not born {self.state[:80]!r}", "online or gone")
+            raise DataError(f"unknown node state {self.state[:80]!r}", "write online or gone")
         if self.everybody and self.state != GONE:
             raise DataError("every node announces for itself that it is there")
 
@@ -81,7 +81,7 @@ class Status:
     jobs: Mapping[str, Observed] = field(default_factory=dict)
     links: Mapping[str, Link] = field(default_factory=dict)
     healthy: bool | None = None
-    """Whether all its parts run; None where it does not tell."""
+    """Whether all its parts run; None where it does not report it."""
 
     @classmethod
     def decode_all(cls, payload: bytes, name: str) -> dict[str, Status]:
@@ -98,7 +98,7 @@ class Status:
     def _of(cls, data: dict[str, Any], at: float, instance: str) -> Status:
         jobs: dict[str, Observed] = {}
         for item in list_of(data, "jobs"):
-            job = _observed(item)
+            job = _read_observed(item)
             jobs[job.job] = job
         links_payload = object_of(data, "links")
         links = (
@@ -124,11 +124,11 @@ def statuses_payload(
     }
 
 
-def _observed(data: Any) -> Observed:
+def _read_observed(data: Any) -> Observed:
     try:
         job = Observed.from_json(data)
     except (TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"this does not describe a job: {error}") from error
+        raise DataError(f"invalid job status: {error}") from error
     for name, value in data.items():
         if type(value) is not _KINDS.get(name, type(value)):
             raise DataError(f"the status of job {job.job[:80]!r} has values of wrong types")

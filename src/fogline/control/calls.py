@@ -2,7 +2,7 @@
 
 Every future ends: with the answer's body, with the error the other side answered, with
 `NoAnswerError` at its deadline, or with `ControlError` when this side is closed. A request made
-while the broker is away is sent when it is back, if that is still in time.
+while the broker is unreachable is sent when it is back, if that is still in time.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Calls:
         """Sends what was waiting for a connection."""
         self._dispatch()
 
-    def answered(self, payload: bytes) -> None:
+    def take_answers(self, payload: bytes) -> None:
         """An answer that nobody waits for, or no longer, is ignored."""
         try:
             answers = Answer.decode_all(payload)
@@ -184,13 +184,13 @@ class Calls:
 
     def _no_answer(self, call: _Call) -> NoAnswerError:
         why = self._connection.problem
-        hint = f"the control broker is away: {why}" if why else "is the other side running?"
+        hint = f"the control broker is unreachable: {why}" if why else "is the other side running?"
         what = f"{call.ask.op!r} on {call.ask.topic}"
-        what += f" for {_listed(list(call.ask.nodes))}" if call.ask.nodes else ""
+        what += f" for {_list_names(list(call.ask.nodes))}" if call.ask.nodes else ""
         return NoAnswerError(f"no answer to {what} within {call.timeout:g} s", hint)
 
 
-def _listed(nodes: list[str]) -> str:
+def _list_names(nodes: list[str]) -> str:
     return ", ".join(nodes[:3]) + (f" and {len(nodes) - 3} more" if len(nodes) > 3 else "")
 
 

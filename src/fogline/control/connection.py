@@ -38,7 +38,7 @@ class ControlOptions:
     tls: Tls | None = None
     protocol: int = 5
     """MQTT 5, or 4 for 3.1.1."""
-    birth_seconds: float = 10.0
+    announcement_seconds: float = 10.0
     status_seconds: float = 2.0
     keepalive_seconds: int = 5
     retry_longest: float = 5.0
@@ -147,13 +147,13 @@ class ControlConnection:
         batch = self._broker.receive(timeout=seconds)
         if batch.connection != self._number:
             self._number = batch.connection
-            self._guarded(self._hooks.connected)
+            self._call_safely(self._hooks.connected)
         for message in batch:
-            self._guarded(partial(self._hooks.received, message))
+            self._call_safely(partial(self._hooks.received, message))
         self._broker.acknowledge(batch)
-        self._guarded(self._hooks.turned)
+        self._call_safely(self._hooks.turned)
 
-    def _guarded(self, call: Callable[[], None]) -> None:
+    def _call_safely(self, call: Callable[[], None]) -> None:
         try:
             call()
         except Exception:

@@ -23,7 +23,7 @@ from fogline.control.rivals import new_instance
 from fogline.control.worker import OperationHandler
 from fogline.model.nodes import NodeView, is_name
 
-Heard = Callable[[Mapping[str, Outcome]], None]
+OnOutcomes = Callable[[Mapping[str, Outcome]], None]
 """Gets what became of a request at some nodes."""
 MOST_NODES = 250
 """That are asked with one request."""
@@ -59,8 +59,8 @@ class ControlClient:
             options.for_broker(f"fog{new_instance()}"),
             name,
             {topics.COORDINATOR: ServedTopic(operations)} if operations else {},
-            [topics.BIRTHS, topics.STATUSES],
-            Hooks(self._heard, turned=self._turned),
+            [topics.ANNOUNCEMENTS, topics.STATUSES],
+            Hooks(self._handle_message, turned=self._report_changes),
         )
 
     @property
@@ -89,30 +89,35 @@ class ControlClient:
     def send(self, node: str, op: str, body: Mapping[str, Any], timeout: float) -> Future[Body]:
         """Asks a node. The future gets the answer's body, or a `ControlError`; it always ends.
 
-        Does not wait and raises nothing. While the broker is away the request waits for it. One
-        that is sent while the node is away is lost: it fails at its deadline.
+        Does not wait and raises nothing. While the broker is unreachable the request waits for it.
+        One that is sent while the node is offline is lost: it fails at its deadline.
         """
         future: Future[Body] = Future()
         future.set_running_or_notify_cancel()
 
-        def heard(outcomes: Mapping[str, Outcome]) -> None:
+        def on_outcomes(outcomes: Mapping[str, Outcome]) -> None:
             for outcome in outcomes.values():
                 if isinstance(outcome, BaseException):
                     future.set_exception(outcome)
                 else:
                     future.set_result(outcome)
 
-        self.send_each(op, body, {node: {}}, timeout, heard)
+        self.send_each(op, body, {node: {}}, timeout, on_outcomes)
         return future
 
     def send_each(
-        self, op: str, body: NodePart, parts: Mapping[str, NodePart], timeout: float, heard: Heard
+        self,
+        op: str,
+        body: NodePart,
+        parts: Mapping[str, NodePart],
+        timeout: float,
+        on_outcomes: OnOutcomes,
     ) -> None:
         """Like `send` to each of these nodes, with the body and its own part, but on their way all
-        at once, and those that share a topic with one request. `heard` is called by any thread, as
-        often as it takes to tell of every node once."""
+        at once, and those that share a topic with one request. `on_outcomes` is called by any
+        thread, as often as it takes to report on every node once."""
         if wrong := [node for node in parts if not is_name(node)]:
-            heard({node: ControlError(f"no node can be called {node[:100]!r}") for node in wrong})
+            on_outcomes({node: ControlError(f"invalid node name {node[:100]!r}") for node in wrong})
             parts = {node: part for node, part in parts.items() if is_name(node)}
         shared: dict[str, list[str]] = {}
         with self._lock:
@@ -126,9 +131,9 @@ class ControlClient:
                 asks.append(OutgoingRequest(topics.do(through), op, body, ours))
         sent = iter(self._peer.ask_all(asks, timeout))
         for node in alone:
-            next(sent).add_done_callback(partial(_tell_of_one, node, heard))
+            next(sent).add_done_callback(partial(_report_one, node, on_outcomes))
         for ask, future in zip(asks[len(alone) :], sent, strict=True):
-            future.add_done_callback(partial(_tell_of_all, ask.nodes, heard))
+            future.add_done_callback(partial(_report_all, ask.nodes, on_outcomes))
 
     def forget(self, name: str) -> None:
         """Clears what the broker keeps of a node. One that is there announces itself again.
@@ -138,7 +143,7 @@ class ControlClient:
         with self._lock:
             self._registry.forget(name, time.time())
         try:
-            for topic in (topics.birth(name), topics.status(name)):
+            for topic in (topics.announcement(name), topics.status(name)):
                 self._peer.publish(Message(topic, b"", retain=True))
         except (BrokerError, DataError) as error:
             raise ControlError(f"cannot forget {name}: {error.message}", error.hint) from error
@@ -156,17 +161,17 @@ class ControlClient:
 
     # ── in the connection's thread ───────────────────────────────────────────────────────────────
 
-    def _heard(self, message: Message) -> None:
+    def _handle_message(self, message: Message) -> None:
         node, kind = topics.parse_topic(message.topic)
         note = {
-            topics.BIRTH: self._registry.note_announcement,
+            topics.ANNOUNCEMENT: self._registry.note_announcement,
             topics.STATUS: self._registry.note_status,
         }
         if kind in note:
             with self._lock:
                 self._news |= note[kind](node, message.payload, time.time())
 
-    def _turned(self) -> None:
+    def _report_changes(self) -> None:
         with self._lock:
             seen = (self.connected, self._registry.states(time.time()))
         news = self._news or seen != self._seen
@@ -179,10 +184,10 @@ def _in_pieces(nodes: list[str]) -> Iterator[list[str]]:
     return (nodes[begin : begin + MOST_NODES] for begin in range(0, len(nodes), MOST_NODES))
 
 
-def _tell_of_one(node: str, heard: Heard, sent: Future[Body]) -> None:
-    heard({node: sent.exception() or sent.result()})
+def _report_one(node: str, on_outcomes: OnOutcomes, sent: Future[Body]) -> None:
+    on_outcomes({node: sent.exception() or sent.result()})
 
 
-def _tell_of_all(nodes: Iterable[str], heard: Heard, sent: Future[Body]) -> None:
+def _report_all(nodes: Iterable[str], on_outcomes: OnOutcomes, sent: Future[Body]) -> None:
     error = sent.exception()
-    heard(outcomes_of(sent.result(), nodes) if error is None else dict.fromkeys(nodes, error))
+    on_outcomes(outcomes_of(sent.result(), nodes) if error is None else dict.fromkeys(nodes, error))

@@ -104,7 +104,7 @@ class Answer:
             raise DataError("an answer has an error if and only if it is not ok")
 
     @classmethod
-    def failed(cls, id: str, error: str, hint: str = "") -> Answer:
+    def failure(cls, id: str, error: str, hint: str = "") -> Answer:
         return cls(id, False, {}, error[:LONGEST_TEXT] or "it failed", hint[:LONGEST_TEXT])
 
     def encode(self) -> bytes:
@@ -119,7 +119,7 @@ class Answer:
 
     @classmethod
     def decode_all(cls, payload: bytes) -> list[Answer]:
-        """Of a message with one answer, or with several that were `joined`."""
+        """Of a message with one answer, or with several, as `join_answers` writes them."""
         data = read_object(payload)
         return [cls._of(_object(item)) for item in list_of(data, ANSWERS, [data])]
 
@@ -134,7 +134,7 @@ class Answer:
         return cls(id, False, {}, error, text_of(data, "hint", LONGEST_TEXT, default=""))
 
 
-def joined(payloads: Iterable[bytes]) -> list[bytes]:
+def join_answers(payloads: Iterable[bytes]) -> list[bytes]:
     """Answers to one asker in few messages: each costs more than what is in it."""
     groups: list[list[bytes]] = []
     room = 0

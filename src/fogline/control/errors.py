@@ -1,4 +1,4 @@
-"""What can go wrong between the coordinator and its nodes; told apart by class, never by text."""
+"""Errors between the coordinator and its nodes; distinguished by class, never by text."""
 
 from __future__ import annotations
 

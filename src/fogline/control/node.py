@@ -1,4 +1,5 @@
-"""The nodes' side of the control broker: they tell that they are there and how, and do as asked.
+"""The nodes' side of the control broker: they announce themselves, report their status and do as
+asked.
 
 Most nodes have a connection of their own. Several nodes of one process may share one, with its few
 threads: hundreds of threads would keep one another from running. A connection has one last will;
@@ -64,8 +65,8 @@ class ControlledNodes:
                 topics.do(presence.name): ServedTopic(_all(member, presence), presence.in_charge)
                 for member, presence in zip(members, made, strict=True)
             },
-            [topics.birth(presence.name) for presence in made],
-            Hooks(self._heard, self.announce),
+            [topics.announcement(presence.name) for presence in made],
+            Hooks(self._handle_message, self.announce),
             settle,
         )
 
@@ -84,7 +85,7 @@ class ControlledNodes:
         self._peer.start()
         self._rhythm.start()
 
-    def tell(self, *names: str) -> None:
+    def publish_status(self, *names: str) -> None:
         """The status of these nodes is different: it is published at once. Calls in quick
         succession count as one."""
         self._changed.update(names)
@@ -96,7 +97,7 @@ class ControlledNodes:
         self._announce(*self._presences.values())
 
     def close(self) -> None:
-        """Announces that the nodes are gone, if the broker is there, and ends."""
+        """Announces that the nodes are offline, if the broker is there, and ends."""
         again = self._closing.is_set()
         self._closing.set()
         self._rhythm.stop()
@@ -124,7 +125,7 @@ class ControlledNodes:
             self._presences[self._changed.pop()].news.perform()
 
     def _pending_messages(self) -> list[Message]:
-        """What the nodes have to tell. Their statuses go together, unless the one on whose topic
+        """What the nodes have to publish. Their statuses go together, unless the one on whose topic
         that would be has to keep quiet."""
         found = {name: one.take_pending() for name, one in self._presences.items()}
         announcements = [
@@ -147,8 +148,8 @@ class ControlledNodes:
             except BrokerError as error:
                 self._trouble = f"the status cannot be published: {error}"
 
-    def _heard(self, message: Message) -> None:
-        """An announcement topic says something: where that is not that we are online, it is put
+    def _handle_message(self, message: Message) -> None:
+        """Handles what an announcement topic says: where that is not that we are online, it is put
         right."""
         name, _ = topics.parse_topic(message.topic)
         presence = self._presences.get(name)
@@ -180,10 +181,10 @@ class ControlledNode(ControlledNodes):
         super().__init__(url, [Member(describe, operations, status)], options)
         (self.name,) = self._presences
 
-    def changed(self) -> None:
+    def publish_own_status(self) -> None:
         """The status is different: it is published at once. Calls in quick succession count as
         one."""
-        self.tell(self.name)
+        self.publish_status(self.name)
 
     def call(self, op: str, body: Mapping[str, Any], timeout: float) -> Body:
         """Asks the coordinator and waits for the answer.

@@ -32,8 +32,8 @@ class ServedTopic:
 class Peer:
     """A connection, the requests that come and those that go. `start` once, then `close`.
 
-    `name` is where answers come to, `asked` what comes on which topic. `hooks.received` gets what
-    is neither a request nor an answer.
+    `name` is where answers come to, `asked` what comes on which topic. `hooks.received`
+    gets what is neither a request nor an answer.
     """
 
     def __init__(
@@ -47,10 +47,10 @@ class Peer:
         settle: Callable[[], None] | None = None,
     ) -> None:
         self._asked = dict(asked)
-        self._by_node = {topics.asked(topic): found for topic, found in asked.items()}
+        self._by_node = {topics.requested_node(topic): found for topic, found in asked.items()}
         self._answers = topics.answers(name)
         self._hooks = hooks
-        own = Hooks(self._received, self._connected, hooks.turned)
+        own = Hooks(self._handle_message, self._connected, hooks.turned)
         self._connection = ControlConnection(url, options, [*asked, self._answers, *filters], own)
         self._worker = Worker(self._connection.publish, settle)
         self._calls = Calls(self._answers, self._connection)
@@ -94,9 +94,9 @@ class Peer:
         self._calls.connected()
         self._hooks.connected()
 
-    def _received(self, message: Message) -> None:
+    def _handle_message(self, message: Message) -> None:
         if message.topic == self._answers:
-            self._calls.answered(message.payload)
+            self._calls.take_answers(message.payload)
             return
         asked = self._asked.get(message.topic)
         if asked is None:

@@ -1,8 +1,8 @@
 """What one node publishes about itself, and what it hears about itself.
 
 The coordinator knows it as online from its announcement until the broker publishes a last will for
-it or it says `gone` itself. The will may come although we are there: after a broken connection that
-was repaired before the broker noticed. So a node listens to its own announcement topic and
+it or it announces `gone` itself. The will may come although we are there: after a broken connection
+that was repaired before the broker noticed. So a node listens to its own announcement topic and
 contradicts.
 """
 
@@ -24,7 +24,7 @@ from fogline.control.rivals import Rivals
 from fogline.control.worker import Operations
 from fogline.model.nodes import GONE, ONLINE, Node
 
-LEASE_BIRTHS = 2.5
+LEASE_ANNOUNCEMENTS = 2.5
 """How many announcements a rival may miss before it counts as offline."""
 
 
@@ -58,9 +58,11 @@ class Presence:
         self._node = member.describe()
         self._said: Message | None = None
         self._new_status: dict[str, Any] | None = None
-        self._rivals = Rivals(self.name, instance, LEASE_BIRTHS * options.birth_seconds)
-        self.announcement = Beat(self._make_announcement, options.birth_seconds)
-        self.news = Beat(self._tell_status, options.status_seconds)
+        self._rivals = Rivals(
+            self.name, instance, LEASE_ANNOUNCEMENTS * options.announcement_seconds
+        )
+        self.announcement = Beat(self._make_announcement, options.announcement_seconds)
+        self.news = Beat(self._update_status, options.status_seconds)
 
     @property
     def name(self) -> str:
@@ -79,7 +81,7 @@ class Presence:
         return self._message(Announcement(GONE, self._instance, self._node, clean=True))
 
     def will(self, everybody: bool) -> Message:
-        """That it is gone; with `everybody`, and all others of its instance too."""
+        """That it is offline; with `everybody`, and all others of its instance too."""
         return self._message(Announcement(GONE, self._instance, self._node, everybody=everybody))
 
     def take_pending(self) -> tuple[Message | None, dict[str, Any] | None]:
@@ -114,12 +116,12 @@ class Presence:
         announcement = Announcement(ONLINE, self._instance, described, through=self._through)
         self._said = self._message(announcement)
 
-    def _tell_status(self) -> None:
+    def _update_status(self) -> None:
         if self.in_charge():
             self._new_status = self._status()
 
     def _message(self, announcement: Announcement) -> Message:
-        return Message(topics.birth(self.name), announcement.encode(), retain=True)
+        return Message(topics.announcement(self.name), announcement.encode(), retain=True)
 
 
 def status_messages(

@@ -22,15 +22,15 @@ class _Known:
 
     announcement: Announcement
     since: float
-    told: float
+    reported_at: float
     heard: float
     """When its last status came, or it came online."""
     ended: float | None = None
-    """When another node of its instance said that all of them are gone."""
+    """When another node of its instance announced that all of them are offline."""
     view: NodeView | None = None
     """As it was last seen, until it publishes something new."""
 
-    def silent(self, now: float) -> bool:
+    def is_silent(self, now: float) -> bool:
         return self.reported_state == ONLINE and now - self.heard >= SILENT_SECONDS
 
     @property
@@ -38,10 +38,10 @@ class _Known:
         return self.announcement.state if self.ended is None else GONE
 
     def state(self, now: float) -> str:
-        return SILENT if self.silent(now) else self.reported_state
+        return SILENT if self.is_silent(now) else self.reported_state
 
     def state_since(self, now: float) -> float:
-        if self.silent(now):
+        if self.is_silent(now):
             return self.heard + SILENT_SECONDS
         return self.since if self.ended is None else self.ended
 
@@ -58,7 +58,7 @@ class NodeRegistry:
         self._nodes: dict[str, _Known] = {}
         self._statuses: dict[str, Status] = {}
         self._ends: dict[str, float] = {}
-        """The instances of which all nodes are gone, and since when."""
+        """The instances of which all nodes are offline, and since when."""
         self._seen: dict[str, NodeView] | None = None
         """The views of now, until somebody publishes something new or falls silent."""
         self._seen_until = 0.0
@@ -76,7 +76,7 @@ class NodeRegistry:
         return self._take_announcement(name, announcement, now)
 
     def note_status(self, name: str, payload: bytes, now: float) -> bool:
-        """Whether views are different now, apart from `told`."""
+        """Whether views are different now, apart from `reported_at`."""
         self._seen = None
         if not payload:
             if name in self._nodes:
@@ -131,7 +131,7 @@ class NodeRegistry:
         if other and announcement.state == GONE and before.state == ONLINE:
             # The last will of an earlier start, or of a rival: not of the one that is there.
             return False
-        known.told = now
+        known.reported_at = now
         if other or announcement.state != before.state:
             known.since = known.heard = now
         known.announcement = before if announcement == before else announcement
@@ -144,7 +144,7 @@ class NodeRegistry:
             self._note_ends(now)
 
     def _note_ends(self, now: float) -> None:
-        """Nodes that share a last will are gone for as long as it stands, in whatever order the
+        """Nodes that share a last will are offline for as long as it stands, in whatever order the
         broker delivers it and the announcements of before."""
         ends = {k.announcement.instance for k in self._nodes.values() if k.announcement.everybody}
         self._ends = {instance: self._ends.get(instance, now) for instance in ends}
@@ -167,10 +167,10 @@ class NodeRegistry:
                 self._statuses[name] = status
             return False
         self._statuses[name] = status
-        was_silent = known.silent(now)
+        was_silent = known.is_silent(now)
         if was_silent:
             known.since = now
-        known.told = known.heard = now
+        known.reported_at = known.heard = now
         return was_silent or before is None or _content(before) != _content(status)
 
     def _view(self, name: str, known: _Known, now: float) -> NodeView:
@@ -183,7 +183,7 @@ class NodeRegistry:
             since=known.state_since(now),
             jobs=status.jobs,
             links=status.links,
-            told=known.told,
+            reported_at=known.reported_at,
             instance=known.announcement.instance,
             clean=known.announcement.clean,
             healthy=status.healthy,

@@ -32,7 +32,7 @@ class Beat:
         self.due = min(self.due, max(now, self.last + SHORTEST_PAUSE))
 
     def begin(self, now: float) -> None:
-        """What hurries it from now on wants it once more."""
+        """What hurries it from now on makes it run once more."""
         self.last, self.due = now, now + self.every
 
     def perform(self) -> None:

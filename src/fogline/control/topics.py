@@ -8,32 +8,32 @@ from fogline.model.nodes import is_name
 _NODES = "fogline/nodes"
 _ANSWERS = "fogline/answers"
 
-BIRTHS = f"{_NODES}/+/birth"
+ANNOUNCEMENTS = f"{_NODES}/+/birth"
 STATUSES = f"{_NODES}/+/status"
 COORDINATOR = "fogline/coordinator/do"
 
-BIRTH, STATUS = "birth", "status"
+ANNOUNCEMENT, STATUS = "birth", "status"
 
 
-def birth(node: str) -> str:
-    return f"{_NODES}/{_checked(node)}/{BIRTH}"
+def announcement(node: str) -> str:
+    return f"{_NODES}/{_check_name(node)}/{ANNOUNCEMENT}"
 
 
 def status(node: str) -> str:
-    return f"{_NODES}/{_checked(node)}/{STATUS}"
+    return f"{_NODES}/{_check_name(node)}/{STATUS}"
 
 
 def do(node: str) -> str:
-    return f"{_NODES}/{_checked(node)}/do"
+    return f"{_NODES}/{_check_name(node)}/do"
 
 
-def asked(topic: str) -> str:
-    """The node that is asked on this topic; empty for the coordinator's."""
+def requested_node(topic: str) -> str:
+    """The node that takes requests on this topic; empty for the coordinator's."""
     return topic.removeprefix(f"{_NODES}/").rpartition("/")[0] if topic != COORDINATOR else ""
 
 
 def answers(client: str) -> str:
-    return f"{_ANSWERS}/{_checked(client)}"
+    return f"{_ANSWERS}/{_check_name(client)}"
 
 
 def is_answers(topic: str) -> bool:
@@ -49,7 +49,7 @@ def parse_topic(topic: str) -> tuple[str, str]:
     return (node, kind) if not head and is_name(node) else ("", "")
 
 
-def _checked(name: str) -> str:
+def _check_name(name: str) -> str:
     if not is_name(name):
-        raise DataError(f"{name!r} cannot be part of a topic", "no signs like / + # $ in it")
+        raise DataError(f"{name!r} cannot be part of a topic", "leave out / + # $")
     return name

@@ -22,7 +22,7 @@ from typing import Any
 
 from fogline.broker import BrokerError, Message
 from fogline.common.errors import DataError, FoglineError
-from fogline.control.envelope import Answer, ControlRequest, joined
+from fogline.control.envelope import Answer, ControlRequest, join_answers
 from fogline.control.groups import answer_of
 
 OperationHandler = Callable[[dict[str, Any]], dict[str, Any]]
@@ -76,7 +76,7 @@ class Worker:
         self._thread.start()
 
     def take(self, payload: bytes, operations_of: Callable[[str], Operations | None]) -> None:
-        """Never waits. `operations_of` tells what a node can do that a request names, or who is
+        """Never waits. `operations_of` gives what a node can do that a request names, or who is
         asked by one that names none; None: that is left to others."""
         try:
             request = ControlRequest.decode(payload)
@@ -90,7 +90,7 @@ class Worker:
         if self._waiting.qsize() < MOST_WAITING:
             self._waiting.put(_Task(request, asked))
         else:
-            busy = Answer.failed(request.id, f"{MOST_WAITING} requests wait already", "try later")
+            busy = Answer.failure(request.id, f"{MOST_WAITING} requests wait already", "try later")
             self._send(Message(request.answer, busy.encode()))
 
     def stop(self) -> None:
@@ -130,17 +130,17 @@ class Worker:
                 known[key] = payload
             elif key not in fresh:
                 fresh[key] = _carried_out(task)
-        made = {key: _encoded(answer) for key, answer in self._settled(fresh).items()}
+        made = {key: _encode_answer(answer) for key, answer in self._settle_answers(fresh).items()}
         self._answers.add(made)
         return known | made
 
-    def _settled(self, answers: dict[_Key, Answer]) -> dict[_Key, Answer]:
+    def _settle_answers(self, answers: dict[_Key, Answer]) -> dict[_Key, Answer]:
         if self._settle is None or not any(answer.ok for answer in answers.values()):
             return answers
         try:
             self._settle()
         except Exception as error:
-            return {key: _failed(a, error) if a.ok else a for key, a in answers.items()}
+            return {key: _make_failure(a, error) if a.ok else a for key, a in answers.items()}
         return answers
 
     def _send(self, *answers: Message) -> None:
@@ -155,7 +155,7 @@ def _messages(tasks: Iterable[_Task], payloads: Mapping[_Key, bytes]) -> Iterabl
     for task in tasks:
         askers.setdefault(task.request.answer, []).append(payloads[task.key])
     for topic, answers in askers.items():
-        yield from (Message(topic, payload) for payload in joined(answers))
+        yield from (Message(topic, payload) for payload in join_answers(answers))
 
 
 def _carried_out(task: _Task) -> Answer:
@@ -163,7 +163,7 @@ def _carried_out(task: _Task) -> Answer:
     late = time.time() - request.deadline
     if late >= 0:
         text = f"{request.op!r} was not begun: its deadline passed {late:.1f} s ago"
-        return Answer.failed(request.id, text, "is one of the clocks wrong?")
+        return Answer.failure(request.id, text, "is one of the clocks wrong?")
     done = Answer(request.id)
     answers = {name: _answer(request, name, known, done) for name, known in task.asked.items()}
     if not request.nodes:
@@ -176,29 +176,29 @@ def _answer(request: ControlRequest, node: str, operations: Operations, done: An
     operation = operations.get(request.op)
     if operation is None:
         known = ", ".join(sorted(operations)) or "none"
-        return Answer.failed(request.id, f"no operation {request.op!r}", f"there are: {known}")
+        return Answer.failure(request.id, f"no operation {request.op!r}", f"there are: {known}")
     try:
         body = operation(request.content(node))
         if not isinstance(body, dict):
             raise TypeError(f"{request.op!r} gave {type(body).__name__}, not an object")
         return Answer(request.id, body=body) if body else done
     except (Exception, SystemExit) as error:
-        return _failed(Answer(request.id), error)
+        return _make_failure(Answer(request.id), error)
 
 
-def _failed(answer: Answer, error: BaseException) -> Answer:
+def _make_failure(answer: Answer, error: BaseException) -> Answer:
     if isinstance(error, FoglineError):
-        return Answer.failed(answer.id, error.message, error.hint)
+        return Answer.failure(answer.id, error.message, error.hint)
     _log.error("a request failed", exc_info=error)
-    return Answer.failed(answer.id, f"internal error: {type(error).__name__}: {error}")
+    return Answer.failure(answer.id, f"internal error: {type(error).__name__}: {error}")
 
 
-def _encoded(answer: Answer) -> bytes:
+def _encode_answer(answer: Answer) -> bytes:
     try:
         return answer.encode()
     except DataError as error:
         text = f"internal error: the answer cannot be sent: {error}"
-        return Answer.failed(answer.id, text).encode()
+        return Answer.failure(answer.id, text).encode()
 
 
 class AnswerCache:

@@ -19,7 +19,7 @@ from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions, ServerT
 from fogline.common.errors import DataError, FoglineError, SetupError
 from fogline.common.state_files import StateDamaged, read_state, write_state
 from fogline.control.connection import ControlOptions
-from fogline.control.coordinator import ControlClient, Heard
+from fogline.control.coordinator import ControlClient, OnOutcomes
 from fogline.control.envelope import NodePart
 from fogline.control.errors import ControlError, NoAnswerError
 from fogline.coordinator.api.service import Parts, Service
@@ -61,9 +61,14 @@ class ControlLine:
         return self._client.send(node, op, body, timeout)
 
     def send_each(
-        self, op: str, body: NodePart, parts: Mapping[str, NodePart], timeout: float, heard: Heard
+        self,
+        op: str,
+        body: NodePart,
+        parts: Mapping[str, NodePart],
+        timeout: float,
+        on_outcomes: OnOutcomes,
     ) -> None:
-        self._client.send_each(op, body, parts, timeout, heard)
+        self._client.send_each(op, body, parts, timeout, on_outcomes)
 
     def refused(self, error: BaseException) -> bool:
         """What cannot be written, or is too large to be sent, counts as refused: several jobs are

@@ -1,4 +1,4 @@
-"""Jobs and pipelines: what people want to run, and what a node is told to do for it."""
+"""Jobs and pipelines: what people want to run, and what a node is assigned for it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class Query:
     stage: str = WHOLE
     insights: tuple[str, ...] = ()
     outlet: str = ""
-    """The job under whose name its results are told, where that is another one: see `outlet_of`."""
+    """The job under whose name its results are published, where that is another one: see
+    `outlet_of`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class Job:
 
     @property
     def outlet(self) -> str:
-        """Under whose name its results are told."""
+        """Under whose name its results are published."""
         return outlet_of(self.name, self.work)
 
     def as_json(self) -> dict[str, Any]:
@@ -131,7 +132,7 @@ class Pipeline:
         return next((job for job in self.jobs if job.name == name), None)
 
 
-# ── what a node is told ──────────────────────────────────────────────────────────────────────────
+# ── what a node is assigned ───────────────────────────────────────────────────────────────────────
 
 LOG, LINK, PUBLISH = "log", "link", "publish"
 
@@ -181,7 +182,7 @@ class Assignment:
 
     @property
     def outlet(self) -> str:
-        """Under whose name its results are told."""
+        """Under whose name its results are published."""
         return outlet_of(self.job, self.work)
 
     @property
@@ -192,8 +193,8 @@ class Assignment:
     @property
     def computation(self) -> str:
         """The same as long as what is computed from what is the same: state may go on."""
-        told = self.as_json()
-        return _digest({key: told[key] for key in ("work", "reads", "input")})
+        fields = self.as_json()
+        return _digest({key: fields[key] for key in ("work", "reads", "input")})
 
     def computes_like(self, other: Assignment) -> bool:
         return self.computation == other.computation
@@ -201,8 +202,8 @@ class Assignment:
     @property
     def run(self) -> str:
         """The same as long as the engine has nothing to start anew."""
-        told = self.as_json()
-        return _digest({key: told[key] for key in ("work", "reads", "input", "parameters")})
+        fields = self.as_json()
+        return _digest({key: fields[key] for key in ("work", "reads", "input", "parameters")})
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -260,8 +261,8 @@ def work_as_json(work: Work) -> dict[str, Any]:
     if isinstance(work, Code):
         return {"entry": work.entry, "package": work.package, "file": work.file}
     if isinstance(work, Query):
-        told = {"query": work.text, "stage": work.stage, "insights": list(work.insights)}
-        return told | ({"outlet": work.outlet} if work.outlet else {})
+        fields = {"query": work.text, "stage": work.stage, "insights": list(work.insights)}
+        return fields | ({"outlet": work.outlet} if work.outlet else {})
     return {"steps": [dict(step) for step in work.steps]}
 
 

@@ -17,7 +17,7 @@ NO_ENGINE = "none"
 
 ONLINE, GONE = "online", "gone"
 SILENT = "silent"
-"""Its connection stands, but it has told nothing for a while."""
+"""Its connection stands, but it has reported nothing for a while."""
 
 SETTLED = frozenset({"running", "stopped"})
 """States of a job in which nothing more is to be waited for."""
@@ -60,8 +60,8 @@ class Node:
         return self.kind == SITE and self.engine != NO_ENGINE
 
     def as_json(self) -> dict[str, Any]:
-        told = _fields(self) | {"labels": dict(self.labels)}
-        return {key: value for key, value in told.items() if value not in (None, "", 0)}
+        fields = _fields(self) | {"labels": dict(self.labels)}
+        return {key: value for key, value in fields.items() if value not in (None, "", 0)}
 
     @classmethod
     def from_json(cls, data: Any) -> Node:
@@ -119,7 +119,7 @@ class Observed:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        told = {
+        fields = {
             "job": self.job,
             "version": self.version,
             "state": self.state,
@@ -132,31 +132,31 @@ class Observed:
             "lag_bytes": self.lag_bytes,
             "more": dict(self.more),
         }
-        return {key: value for key, value in told.items() if value}
+        return {key: value for key, value in fields.items() if value}
 
     @classmethod
     def from_json(cls, data: Any) -> Observed:
         if not isinstance(data, dict) or not isinstance(data.get("job"), str):
             raise DataError("this does not describe a job")
-        told = data.get
+        get = data.get
         return cls(
             data["job"],
-            told("version", ""),
-            told("state", "starting"),
-            told("problem", ""),
-            tuple(map(str, told("runs", ()))),
-            told("records_in", 0),
-            told("records_out", 0),
-            told("bad", 0),
-            told("late", 0),
-            told("lag_bytes", 0),
-            told("more", {}),
+            get("version", ""),
+            get("state", "starting"),
+            get("problem", ""),
+            tuple(map(str, get("runs", ()))),
+            get("records_in", 0),
+            get("records_out", 0),
+            get("bad", 0),
+            get("late", 0),
+            get("lag_bytes", 0),
+            get("more", {}),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A node and what it told last."""
+    """A node and what it reported last."""
 
     node: Node
     state: str
@@ -164,14 +164,14 @@ class NodeView:
     """When it took this state, seconds since the epoch."""
     jobs: Mapping[str, Observed] = field(default_factory=dict)
     links: Mapping[str, Link] = field(default_factory=dict)
-    told: float = 0.0
-    """When it last told anything."""
+    reported_at: float = 0.0
+    """When it last published anything."""
     instance: str = ""
     """Tells the starts of its process apart."""
     clean: bool = False
     """Gone, and it said so itself: it was stopped, it has not failed."""
     healthy: bool | None = None
-    """Whether it last told that all its parts run; None where it does not tell."""
+    """Whether it last reported that all its parts run; None where it does not report it."""
 
     @property
     def online(self) -> bool:
@@ -179,5 +179,5 @@ class NodeView:
 
 
 def _fields(item: Any) -> dict[str, Any]:
-    """Told many times a second by many nodes: unlike `asdict`, this copies nothing below."""
+    """Reported many times a second by many nodes: unlike `asdict`, this copies nothing below."""
     return {name: getattr(item, name) for name in item.__dataclass_fields__}

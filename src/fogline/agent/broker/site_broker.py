@@ -113,13 +113,13 @@ class SiteBroker:
             self._access.restrict(self._restricted.values())
 
     @property
-    def unguarded(self) -> list[str]:
+    def unguarded_topics(self) -> list[str]:
         """Restricted topics about which an existing broker decides."""
         return [] if self.own else sorted(self._restricted)
 
     def start(self, journaled: Iterable[str]) -> None:
         """`journaled` are the logs that get what the own broker confirms. What is restricted is
-        told before."""
+        set before."""
         if self._own is None:
             self._watch = Connection(self.url, broker_options("", self.tls))
         else:

@@ -61,7 +61,7 @@ class BrokerConfig:
     """What messages survive once the own Mosquitto has confirmed them: the death of every process,
     or with `sync` a power failure too (then a message takes as long as the disk does)."""
     queued_megabytes: float = 64.0
-    """What the own Mosquitto keeps in memory for one subscriber that is away or behind."""
+    """What the own Mosquitto keeps in memory for one subscriber that is offline or behind."""
     keys: tuple[str, ...] = ()
     """Of signed insights, that `user` may read at the own Mosquitto."""
     readers: Mapping[str, ReaderConfig] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class SiteConfig:
     store: StoreConfig = field(default_factory=StoreConfig)
     control: ControlConfig = field(default_factory=ControlConfig)
     peers: Mapping[str, PeerConfig] = field(default_factory=dict)
-    """Other sites whose brokers want a login."""
+    """Other sites whose brokers require a login."""
     labels: Mapping[str, str] = field(default_factory=dict)
     latitude: float | None = within(-90, 90, None)
     longitude: float | None = within(-180, 180, None)
@@ -157,7 +157,7 @@ class SiteConfig:
     """The address http://host:port at which compositions name it; else the one on loopback."""
     cores: int = 0
     memory_mb: int = 0
-    """What it tells about its resources; 0: those of the machine."""
+    """What it reports about its resources; 0: those of the machine."""
     engine: str = "local[*]"
     engine_host: str = LOOPBACK
     """This machine's address for the workers of a Spark cluster; there the driver listens."""
@@ -201,7 +201,7 @@ class SiteConfig:
         return round(self.min_free_megabytes * (1 << 20))
 
     def peer_url(self, name: str, address: str) -> str:
-        """The address of another site's broker, with the login it wants."""
+        """The address of another site's broker, with the login it requires."""
         peer = self.peers.get(name)
         if peer is None or not address:
             return address

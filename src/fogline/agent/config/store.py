@@ -65,5 +65,5 @@ class StoreConfig:
     secret_file: Path | None = None
     """What all sites of one fabric share; without it other sites are not asked."""
     nodes: Mapping[str, str] = field(default_factory=dict)
-    """Addresses of other sites' stores, where no coordinator tells them."""
+    """Addresses of other sites' stores, where no coordinator sends them."""
     topics: tuple[StoredTopic, ...] = ()

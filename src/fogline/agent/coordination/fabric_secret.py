@@ -47,7 +47,7 @@ class SiteSecret:
         self._handed = taken
         return True
 
-    def known(self) -> list[tuple[str, float | None]]:
+    def accepted_secrets(self) -> list[tuple[str, float | None]]:
         """All that are accepted, the newest first, with the time until when."""
         if self.own:
             text = read_password(self._file)

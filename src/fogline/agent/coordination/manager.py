@@ -101,7 +101,7 @@ class Manager:
         states = {job.job: job.state for job in self._observe_jobs(self._site.status())}
         if states != self._states:
             self._states = states
-            self._node.changed()
+            self._node.publish_own_status()
         if self._site.store_address not in ("", self._store):
             self._store = self._site.store_address
             self._node.announce()
@@ -164,7 +164,7 @@ class Manager:
         assignments = [Assignment.from_json(item) for item in given]
         self._site.packages.fetch(assignments, self._node.call)
         self._site.install(assignments, _INSTALL_SECONDS)
-        self._node.changed()
+        self._node.publish_own_status()
         return {"jobs": {a.job: a.version for a in assignments}}
 
     def _remove(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -172,7 +172,7 @@ class Manager:
         if not isinstance(names, list):
             raise UsageError("remove needs jobs")
         self._site.remove([str(name) for name in names])
-        self._node.changed()
+        self._node.publish_own_status()
         return {}
 
     def _report(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -185,7 +185,7 @@ class Manager:
         return self._store_commands.keep_copies(body)
 
     def _take_secret(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Tells the version that the site has then, and whether its configuration names a file."""
+        """Returns the version that the site has now, and whether its configuration names one."""
         self._site.take_secret(FabricSecret.from_json(body))
         secret = self._site.secret
         return {"version": secret.version, "own": secret.own}

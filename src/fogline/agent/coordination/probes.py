@@ -75,9 +75,9 @@ class Prober:
                 broker.close()
 
     def _listen(self, control: Broker, rounds: int) -> None:
-        """Births of all nodes, for as long as a round takes."""
+        """Announcements of all nodes, for as long as a round takes."""
         if rounds == 0:
-            control.subscribe(topics.BIRTHS)
+            control.subscribe(topics.ANNOUNCEMENTS)
         until = time.monotonic() + (_WAIT_SECONDS if rounds < 2 else _ROUND_SECONDS)
         while time.monotonic() < until and not self._stop.is_set():
             batch = control.receive(timeout=_WAIT_SECONDS)

@@ -12,7 +12,7 @@ from fogline.common.http.client import Patience, part
 from fogline.fabric.http.store_client import StoreClient
 
 MOST_METRICS = 50_000
-"""The largest of them are told; a control message has to end somewhere."""
+"""The largest of them are reported; a control message has to end somewhere."""
 _PATIENCE = Patience(connect=2.0, answer=8.0)
 
 
@@ -25,23 +25,23 @@ class StoreCommands:
 
     def report(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to the operation `store`."""
-        told = self._client().json("GET", "/v1/state", [("metrics", "true")])
-        sizes = sorted(told.get("metrics", {}).items(), key=lambda item: -item[1])
-        told["metrics"] = dict(sizes[:MOST_METRICS])
-        return {key: told[key] for key in ("id", "bytes", "metrics", "copies")}
+        state = self._client().json("GET", "/v1/state", [("metrics", "true")])
+        sizes = sorted(state.get("metrics", {}).items(), key=lambda item: -item[1])
+        state["metrics"] = dict(sizes[:MOST_METRICS])
+        return {key: state[key] for key in ("id", "bytes", "metrics", "copies")}
 
     def keep_copies(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Exactly these copies, of all metrics or of some; the operation `copies`."""
-        wanted = body.get("copies")
-        if not isinstance(wanted, dict):
-            raise UsageError("copies needs names of sites, each with its metrics or null")
+        desired = body.get("copies")
+        if not isinstance(desired, dict):
+            raise UsageError("`copies` must map each site to its metrics or null")
         store = self._client()
         held = store.json("GET", "/v1/state").get("copies", {})
-        for origin, metrics in wanted.items():
+        for origin, metrics in desired.items():
             if origin not in held or held[origin]["wanted"] != metrics:
                 store.json("PUT", f"/v1/copies/{part(origin)}", (), {"metrics": metrics})
         for origin in held:
-            if origin not in wanted:
+            if origin not in desired:
                 store.json("DELETE", f"/v1/copies/{part(origin)}")
         return {"copies": store.json("GET", "/v1/state").get("copies", {})}
 

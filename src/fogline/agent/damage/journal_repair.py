@@ -68,8 +68,8 @@ def _messages(journal: Path, pattern: str, begin: int, end: int) -> Iterator[Log
                 return
             for frame in frames:
                 if frame.end <= end:
-                    wanted = (record for record in frame.records() if matches(pattern, record[0]))
-                    yield from (record for record in wanted if not record[0].startswith(PREFIX))
+                    matching = (record for record in frame.records() if matches(pattern, record[0]))
+                    yield from (record for record in matching if not record[0].startswith(PREFIX))
 
 
 def _parts(found: list[LogRecord], frame: Frame, before: int) -> Iterator[list[LogRecord]]:

@@ -39,7 +39,7 @@ class SparkJob(Protocol):
 
     def status(self) -> JobStatus: ...
 
-    def needed(self) -> Mapping[str, int]:
+    def needed_positions(self) -> Mapping[str, int]:
         """For every log it reads, the position it would go on from."""
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> SparkJob | None:
@@ -111,7 +111,7 @@ class EngineJob:
         }
 
     def keep_counts(self) -> None:
-        """Writes down what was taken as far as that is known: Spark may be gone."""
+        """Writes down what was taken as far as that is known: Spark may have ended."""
         if self._folder.exists():
             with contextlib.suppress(OSError):
                 self._input.note()
@@ -148,7 +148,8 @@ class EngineJob:
         self._job.keep_running()
 
     def _note(self, status: JobStatus) -> str:
-        """Tells the logs what is still needed, moves what was rejected, counts what came and went.
+        """Notes in the logs what is still needed, moves what was rejected, counts what came and
+        went.
 
         Returns what went wrong with that (there may be no space), if anything: it is tried again,
         and the job goes on.
@@ -164,7 +165,7 @@ class EngineJob:
 
     def _note_needed(self) -> None:
         assert self._job is not None
-        for log, position in self._job.needed().items():
+        for log, position in self._job.needed_positions().items():
             folder = self._place.logs.folder(log)
             if self._needed.get(log) != position and folder.exists():
                 set_position(folder, job_reader(self._assignment.job), position)
@@ -172,8 +173,8 @@ class EngineJob:
 
     def _count(self) -> None:
         """What is muted is not counted: another job may write the same log."""
-        dropped = self._checked.dropped()
-        for log, counter in zip(self._checked.computed(), self._counters, strict=True):
+        dropped = self._checked.dropped_logs()
+        for log, counter in zip(self._checked.computed_logs(), self._counters, strict=True):
             counter.count_on(log not in dropped)
             counter.update()
 
@@ -200,14 +201,14 @@ class EngineJob:
             self._job = None
 
     def _mute(self) -> None:
-        self._muted.set(self._checked.dropped())
+        self._muted.set(self._checked.dropped_logs())
 
     def _make_counters(self) -> list[RecordCounter]:
         job, logs = self._checked, self._place.logs
         shared = job.assignment.outlet != job.name
         return [
             RecordCounter(logs.folder(log), self._folder / "counted" / str(index), shared)
-            for index, log in enumerate(job.computed())
+            for index, log in enumerate(job.computed_logs())
         ]
 
 

@@ -1,7 +1,7 @@
 """The engine process: one Spark session that runs the jobs of a site.
 
 Jobs come and go while it runs; those that do not change are not touched. It ends when Spark's own
-process is gone; the agent starts it again, and every job goes on from its checkpoint.
+process has ended; the agent starts it again, and every job goes on from its checkpoint.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Engine:
             spark.stop()
 
     def _serve(self, parent: Parent[EngineConfig], place: Workplace) -> None:
-        """Until nobody wants it any more. However it ends, what was counted is kept."""
+        """Until the agent ends it. However it ends, what was counted is kept."""
         try:
             self._reconcile(self._config, place)
             while not parent.gone.is_set():
@@ -138,7 +138,7 @@ class Engine:
 
     def _turn(self, news: threading.Event) -> float:
         """Looks after the jobs that start and, when it is time, the others; returns how long there
-        is nothing to do. `news`: somebody wants something more urgent."""
+        is nothing to do. `news`: something more urgent has come."""
         for job in self._starting():
             self._look_after(job)
             if news.is_set():

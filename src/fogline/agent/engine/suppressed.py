@@ -26,14 +26,14 @@ class MutedLogs:
 
     def set(self, logs: Iterable[str]) -> None:
         """These from now on, and no others. Raises LogError where there is no space for it."""
-        wanted = frozenset(logs)
-        if wanted == self._logs:
+        desired = frozenset(logs)
+        if desired == self._logs:
             return
         try:
-            self._write(sorted(wanted))
+            self._write(sorted(desired))
         except OSError as error:
             raise write_failed(self.path, error) from error
-        self._logs = wanted
+        self._logs = desired
 
     def _write(self, logs: Sequence[str]) -> None:
         if logs:

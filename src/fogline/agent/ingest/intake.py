@@ -56,7 +56,7 @@ class SubscriptionIntake(Inlet):
         self.close()
 
     def unsubscribe(self) -> None:
-        """The broker collects nothing for us any more, if it can be told."""
+        """The broker collects nothing for us any more, if it can be reached."""
         try:
             for pattern in self.subscription.filters:
                 self._broker.unsubscribe(pattern, timeout=1.0)

@@ -1,9 +1,9 @@
-"""Intake from the journal of the site's own broker: every message into the logs that want it.
+"""Intake from the journal of the site's own broker: every message into the logs that take it.
 
 Exactly once by construction: what a log takes from the journal carries the journal's number as its
 source and, as its epoch, the journal's position behind it, and both come in one commit with the
 messages. So after a crash each log itself says where it goes on. Three more things are kept, in the
-journal's folder, and none of them is ahead of what they tell about:
+journal's folder, and none of them is ahead of what they describe:
 
 - `intake`: the journal's number, made at random so that a log does not take the positions of one
   journal for those of another, and where each subscription began. A new subscription begins at the
@@ -80,7 +80,9 @@ class JournalTarget(Inlet):
     def store(self, found: list[Found], end: int, stop: threading.Event) -> bool:
         """Writes what is new of everything up to `end`, at once; waits for space where there is
         none. False when it is to end."""
-        parts = [LogPart(self._source, end, at, self._fresh(records)) for at, records in found]
+        parts = [
+            LogPart(self._source, end, at, self._drop_repeated(records)) for at, records in found
+        ]
         if not self.persist(parts, (), stop):
             return False
         self.position = end
@@ -97,7 +99,7 @@ class JournalTarget(Inlet):
         fresh = [record for record in retained if recent.is_new(*record)]
         return not fresh or self.persist([LogPart(0, -1, None, fresh)], (), stop)
 
-    def _fresh(self, records: list[LogRecord]) -> list[LogRecord]:
+    def _drop_repeated(self, records: list[LogRecord]) -> list[LogRecord]:
         if self._recent is None:
             return records
         is_new = self._recent.is_new
@@ -116,8 +118,8 @@ Goal = JournalTarget | Links
 
 
 def keep_working(step: Callable[[], int], stop: threading.Event, notifier: LogNotifier) -> None:
-    """Calls `step`, which tells how many bytes it moved, until `stop` is set; without any it waits
-    for `notifier`."""
+    """Calls `step`, which returns how many bytes it moved, until `stop` is set; without any it
+    waits for `notifier`."""
     while not stop.is_set():
         size = step()
         if not size:
@@ -172,7 +174,7 @@ class JournalIntake:
             if subscription not in kept and subscription.log not in registry.greeted:
                 self._ask_retained(subscription)
         self._active, self._routes = [], {}
-        self._tell(self._problem)
+        self._set_problem(self._problem)
 
     def _open(self, subscription: Subscription, registry: Registry) -> JournalTarget:
         target = JournalTarget(subscription, self._logs, registry)
@@ -209,7 +211,7 @@ class JournalIntake:
             if not self._store(end, stop):
                 return 0
             if end > start and self._problem:
-                self._tell("")
+                self._set_problem("")
         if self._retained_fetch is not None:
             self._greet(self._retained_fetch, stop)
         if time.monotonic() >= self._note_due:
@@ -222,13 +224,13 @@ class JournalIntake:
         ]
         while self._greetings and self._greetings[0][0] <= self._end:
             _, (log, retained) = self._greetings[0]
-            wanted = [target for target in self.targets if target.subscription.log == log]
-            if not all(target.greet(retained, self._logs, stop) for target in wanted):
+            targets = [target for target in self.targets if target.subscription.log == log]
+            if not all(target.greet(retained, self._logs, stop) for target in targets):
                 return
             try:
                 note_greeted(self._folder, log)
             except OSError as error:
-                self._tell(f"cannot note what is read: {error}")
+                self._set_problem(f"cannot note what is read: {error}")
                 return
             del self._greetings[0]
 
@@ -352,8 +354,8 @@ class JournalIntake:
             self._bad.keep([item for item in portion if isinstance(item, Rejected)])
             good = [item for item in portion if isinstance(item, Delivery)]
             for target in self._active:
-                wanted = [item for item in good if target.accepts(item.topic)]
-                if wanted and not target.persist((), wanted, stop):
+                accepted = [item for item in good if target.accepts(item.topic)]
+                if accepted and not target.persist((), accepted, stop):
                     return False
         return True
 
@@ -365,11 +367,11 @@ class JournalIntake:
         try:
             set_position(self._folder, READER, self._end)
             self._noted = self._end
-            self._tell("")
+            self._set_problem("")
         except LogError as error:
-            self._tell(f"cannot note how far the journal is read: {error}")
+            self._set_problem(f"cannot note how far the journal is read: {error}")
 
-    def _tell(self, problem: str) -> None:
+    def _set_problem(self, problem: str) -> None:
         self._problem = problem
         for target in self.targets:
             target.state = problem or "running"

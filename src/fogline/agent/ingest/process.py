@@ -45,7 +45,7 @@ def main() -> None:
             ingest.tick()
         except FoglineError as error:
             sys.exit(f"ingest: {error}")
-        if ingest.begun and (ingest.in_force != reported or time.monotonic() >= due):
+        if ingest.has_all_logs and (ingest.in_force != reported or time.monotonic() >= due):
             reported, due = ingest.in_force, time.monotonic() + _STATUS_SECONDS
             parent.report_status(ingest.status())
         parent.wait(_TICK_SECONDS if ingest.changing else _STATUS_SECONDS)
@@ -76,7 +76,7 @@ class Ingest:
         self.change(config)
 
     @property
-    def begun(self) -> bool:
+    def has_all_logs(self) -> bool:
         """Whether all logs are there."""
         return self._worker.done is not None and len(self._feeds) >= len(self._others)
 
@@ -90,16 +90,16 @@ class Ingest:
         """A step on the way. Raises what has ended one of the threads."""
         for feed in self._feeds.values():
             feed.check()
-        if self.changing and (plan := self._possible()) != self._plan:
+        if self.changing and (plan := self._make_plan()) != self._plan:
             self._plan = plan
-        self._worker.want(self._plan)
+        self._worker.set_plan(self._plan)
         if self.changing and self._worker.done is self._plan:
             self._end_feeds()
             self._open_feeds()
             self._settle()
 
-    def _possible(self) -> IngestPlan:
-        """What is wanted, but no copy for a log that is not open yet: it would miss some of it."""
+    def _make_plan(self) -> IngestPlan:
+        """As configured, but no copy for a log that is not open yet: it would miss some of it."""
         own = [subscription for subscription in self._others if subscription.own]
         inlets = [self._feeds[s].intake for s in own if s in self._feeds]
         missing = [s for s in own if s not in self._feeds]
@@ -124,7 +124,7 @@ class Ingest:
     def _settle(self) -> None:
         feeds = [self._feeds.get(subscription) for subscription in self._others]
         there = all(feed is not None and not feed.holds_up for feed in feeds)
-        if there and len(self._feeds) == len(self._others) and self._plan == self._possible():
+        if there and len(self._feeds) == len(self._others) and self._plan == self._make_plan():
             self.changing = False
             self._revision = self._config.revision
             self.in_force += 1

@@ -74,16 +74,16 @@ class RetainedFetch:
                 return []
             broker.subscribe(pattern, qos=0)
             found: list[LogRecord] = []
-            while not _ended(broker, pattern):
-                found += _retained(broker, _SLICE_SECONDS)
+            while not _unsubscribe(broker, pattern):
+                found += _receive_retained(broker, _SLICE_SECONDS)
                 if not broker.connected:
                     raise BrokerTimeoutError("the connection was lost")
-            while more := _retained(broker, 0):
+            while more := _receive_retained(broker, 0):
                 found += more
             return found
 
 
-def _ended(broker: Broker, pattern: str) -> bool:
+def _unsubscribe(broker: Broker, pattern: str) -> bool:
     """Whether the broker has confirmed the end; it cannot while we do not take what it sends."""
     try:
         broker.unsubscribe(pattern, timeout=_SLICE_SECONDS)
@@ -92,7 +92,7 @@ def _ended(broker: Broker, pattern: str) -> bool:
     return True
 
 
-def _retained(broker: Broker, timeout: float) -> list[LogRecord]:
+def _receive_retained(broker: Broker, timeout: float) -> list[LogRecord]:
     """Other messages are in the journal. So are batches for others, which are never retained."""
     batch = broker.receive(timeout=timeout)
     return [(m.topic, m.payload) for m in batch if m.retain and not m.topic.startswith(PREFIX)]

@@ -55,7 +55,7 @@ class IngestWorker:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def want(self, plan: IngestPlan) -> None:
+    def set_plan(self, plan: IngestPlan) -> None:
         """Makes it so, soon. Raises what has ended the thread."""
         if plan is not self._plan:
             self._plan = plan

@@ -38,11 +38,11 @@ class Assignments:
 
     def remove(self, names: Iterable[str]) -> list[Assignment]:
         """Forgets them; returns those that were there."""
-        gone = [self._jobs[name] for name in dict.fromkeys(names) if name in self._jobs]
-        if gone:
-            left = {a.job for a in gone}
+        removed = [self._jobs[name] for name in dict.fromkeys(names) if name in self._jobs]
+        if removed:
+            left = {a.job for a in removed}
             self._store({name: a for name, a in self._jobs.items() if name not in left})
-        return gone
+        return removed
 
     def _store(self, jobs: dict[str, Assignment]) -> None:
         text = json.dumps([a.as_json() for a in jobs.values()])

@@ -83,26 +83,26 @@ class AgentJob:
         """The logs of what it computes, or passes on."""
         if not self.computes:
             return [read_log(place) for place in self.assignment.reads]
-        dropped = self.dropped()
-        return [log for log in self.computed() if log not in dropped]
+        dropped = self.dropped_logs()
+        return [log for log in self.computed_logs() if log not in dropped]
 
-    def computed(self) -> list[str]:
+    def computed_logs(self) -> list[str]:
         """The logs of what it computes, also of what is muted."""
         if self.loaded is None or self.stage == FIRST:
             return [out_log(self.name)]
-        return [insight_log(self.assignment.outlet, emit.name) for emit in self._shown()]
+        return [insight_log(self.assignment.outlet, emit.name) for emit in self._visible_emits()]
 
     def visible_insights(self) -> list[Emit]:
         """The insights of a query that anybody gets to know."""
-        return [emit for emit in self._shown() if emit.name not in self.assignment.muted]
+        return [emit for emit in self._visible_emits() if emit.name not in self.assignment.muted]
 
-    def dropped(self) -> list[str]:
+    def dropped_logs(self) -> list[str]:
         """The logs that its query would write and must not: those of muted insights."""
-        muted = [emit for emit in self._shown() if emit.name in self.assignment.muted]
+        muted = [emit for emit in self._visible_emits() if emit.name in self.assignment.muted]
         own = [insight_log(self.assignment.outlet, emit.name) for emit in muted]
         return [*own, *self._commands(muted)]
 
-    def _shown(self) -> list[Emit]:
+    def _visible_emits(self) -> list[Emit]:
         if self.loaded is None or self.stage == FIRST:
             return []
         return [emit for emit in self.loaded.plan.emits if not emit.hidden]
@@ -110,7 +110,7 @@ class AgentJob:
     def _commands(self, emits: Iterable[Emit]) -> list[str]:
         return [command_log(self.name, emit.name) for emit in emits if emit.to is not None]
 
-    def published(self) -> list[str]:
+    def published_logs(self) -> list[str]:
         """The logs whose records everybody may see on the site's broker."""
         if not self.computes:
             return []
@@ -248,7 +248,7 @@ def sendings(job: AgentJob) -> list[Sending]:
     """A route takes all results of its job. One to the topic of an insight of it takes that insight
     alone, or nothing while it is muted."""
     found = []
-    results, dropped = job.results(), job.dropped()
+    results, dropped = job.results(), job.dropped_logs()
     for index, route in enumerate(job.assignment.routes):
         if job.computes and route.topic in (*results, *dropped):
             alone = [log for log in results if log == route.topic]

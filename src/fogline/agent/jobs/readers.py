@@ -1,9 +1,9 @@
-"""Who still needs what of a site's logs: places of readers that are gone hold nothing back.
+"""Who still needs what of a site's logs: offsets of readers that have ended hold nothing back.
 
-A reader is gone when no process reads that log any more: its job left the configuration, its
+A reader has ended when no process reads that log any more: its job left the configuration, its
 query reads another topic, the store was disabled. One that is only stopped, or that cannot run at
-the moment, keeps its place. The place of a reader that is gone is remembered: should it come back
-before retention has passed it, it goes on from there.
+the moment, keeps its offset. The offset of a reader that has ended is remembered: should it come
+back before retention has passed it, it goes on from there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_ROUTES = 64
 def retire_strays(
     logs: SiteLog, jobs: Iterable[AgentJob], unsure: Iterable[str], stored: bool
 ) -> list[str]:
-    """Retires who is gone; returns what was retired, for people.
+    """Retires readers that have ended; returns what was retired, for people.
 
     `unsure` are names of jobs of which nobody knows what they read, and under which they publish
     their results; `stored`: there is a store, which looks after its own positions.
@@ -51,7 +51,7 @@ def _find_readers(jobs: Iterable[AgentJob]) -> dict[str, set[str]]:
     for job in jobs:
         for log in job.logs():
             found.setdefault(log, set()).add(job_reader(job.name))
-        for log in job.published():
+        for log in job.published_logs():
             found.setdefault(log, set()).add(PUBLISHER)
         for sending in sendings(job):
             found.setdefault(sending.log, set()).add(sending.reader)

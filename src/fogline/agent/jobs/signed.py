@@ -18,7 +18,7 @@ from fogline.model.sites import bad_log, insight_log, late_log
 from fogline.model.streams import MQTT
 
 Signatures = dict[str, dict[str, str | None]]
-"""By insight, of each job under whose name it is told: the keys, or None where it needs none."""
+"""By insight and the job under whose name it is published: the keys, None: it needs none."""
 
 
 def signatures(jobs: Iterable[AgentJob]) -> Signatures:
@@ -33,7 +33,7 @@ def signatures(jobs: Iterable[AgentJob]) -> Signatures:
 
 
 def needed_keys(found: Signatures) -> set[tuple[str, str, str]]:
-    """Each with its insight and the job that tells it."""
+    """Each with its insight and the job that publishes it."""
     each = ((i, outlet, key_list(keys)) for i in found for outlet, keys in found[i].items())
     return {(insight, outlet, key) for insight, outlet, keys in each for key in keys}
 
@@ -42,7 +42,7 @@ def _join_keys(known: str | None, key: str | None) -> str | None:
     return known if key is None else key_text({*key_list(known), key})
 
 
-def restricted(jobs: Iterable[AgentJob]) -> dict[str, Restricted | None]:
+def restricted_topics(jobs: Iterable[AgentJob]) -> dict[str, Restricted | None]:
     """The topics of jobs at the site's broker; None: everybody's."""
     jobs = list(jobs)
     own = {
@@ -70,7 +70,7 @@ def _read(
 
 
 def _rejects(job: AgentJob) -> Iterator[tuple[str, list[str]]]:
-    """What it reads, and where it tells of what was bad or late there."""
+    """What it reads, and where it publishes what was bad or late there."""
     for stream in (s for s in job.streams() if s.provider == MQTT):
         pattern = split_share(str(stream.parameter("topic")))[1]
         yield pattern, [bad_log(job.name, stream.name), late_log(job.name, stream.name)]

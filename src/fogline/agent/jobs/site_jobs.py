@@ -27,7 +27,7 @@ _PATIENT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """A job on its way out. First its records are carried off, then its processes are told to let
+    """A job on its way out. First its records are carried off, then its processes are asked to let
     go of it (`released` is that revision), then everything it kept is removed. It is on disk: after
     a restart it goes on."""
 
@@ -78,7 +78,7 @@ class SiteJobs:
 
     @property
     def unsure(self) -> set[str]:
-        """The names of jobs that cannot run here, and those under which they tell their results."""
+        """Names of jobs that cannot run here, and those under which they publish results."""
         known = self._assigned.all()
         return {*self.problems, *(known[n].outlet for n in self.problems if n in known)}
 
@@ -153,11 +153,11 @@ class SiteJobs:
             self._ending[job.name] = _Ending(job, self._find_owed(job), revision)
         if ended:
             self._store_endings()
-        gone = self._assigned.remove(names)
-        for assignment in gone:
+        removed = self._assigned.remove(names)
+        for assignment in removed:
             self.problems.pop(assignment.job, None)
             self._jobs.pop(assignment.job, None)
-        return bool(gone)
+        return bool(removed)
 
     # ── endings ────────────────────────────────────────────────────────────────────────────────
 
@@ -180,8 +180,8 @@ class SiteJobs:
         store_endings(self._folder, (ending.owed for ending in self._ending.values()))
 
     def _forget_endings(self, names: Iterable[str]) -> None:
-        gone = [name for name in names if self._ending.pop(name, None) is not None]
-        if gone:
+        removed = [name for name in names if self._ending.pop(name, None) is not None]
+        if removed:
             self._store_endings()
 
     def release_drained(self, stopped: int, revision: int) -> bool:

@@ -3,7 +3,7 @@
 A job that is new begins with what comes from now on, whatever the log holds of earlier days. A job
 whose computation changes goes on behind the last batch that the old one has done. It never goes on
 with what an earlier computation left, not even with one that is the same: every change begins
-another life, with checkpoints of its own. A forwarder has no checkpoint: the places of its routes
+another life, with checkpoints of its own. A forwarder has no checkpoint: the offsets of its routes
 say how far it is.
 """
 

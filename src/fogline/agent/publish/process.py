@@ -2,7 +2,7 @@
 
 Results go to the site's own broker, record by record, each on its own topic. Routes take what a job
 writes to a topic at this or another broker, record by record or as a link in batches. Every broker
-has one connection, made in the background: one that is away holds nothing up but what is for it.
+has one connection, made in the background: an unreachable one holds up only what is for it.
 
 Routes come and go while it runs. One that is redirected goes on elsewhere when the broker it was
 sent to has confirmed what was under way. If that takes too long, this is sent to the new one, and

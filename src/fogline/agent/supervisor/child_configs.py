@@ -101,7 +101,7 @@ class ChildConfigs:
         )
 
     def publish(self) -> PublishConfig:
-        logs = [log for job in self._jobs.all() for log in job.published()]
+        logs = [log for job in self._jobs.all() for log in job.published_logs()]
         if (self._logs / folder_name(DAMAGE_LOG)).exists():
             logs.append(DAMAGE_LOG)
         return PublishConfig(
@@ -124,7 +124,7 @@ class ChildConfigs:
             revision=self.revision,
             site=self._config.site,
             folder=str(self._config.folder),
-            secrets=tuple(self._secret.known()),
+            secrets=tuple(self._secret.accepted_secrets()),
             host=config.host,
             hosts=(*self._config.hosts, config.announce),
             port=config.port,
@@ -135,12 +135,12 @@ class ChildConfigs:
             },
             nodes=config.nodes,
             control=self._describe_control(),
-            signed=self.signed(),
+            signed=self.find_signatures(),
             feeds=tuple(feeds(self._jobs.all(), config)),
             fabric_logs=tuple(fabric_logs(self._jobs.all(), self.sample_fractions)),
         )
 
-    def signed(self) -> Signatures:
+    def find_signatures(self) -> Signatures:
         """Also of jobs that are about to come: the store knows it before there is a value."""
         return signatures([*self.coming, *self._jobs.all()])
 

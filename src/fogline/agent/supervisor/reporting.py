@@ -16,7 +16,7 @@ from fogline.common.http.server import Server
 
 
 class Reporter:
-    """Metrics are best effort: a broker that is away misses them, and nothing waits for it."""
+    """Metrics are best effort: an unreachable broker misses them, and nothing waits for it."""
 
     def __init__(self, site: Reported) -> None:
         self._site = site

@@ -1,4 +1,4 @@
-"""One site: its broker, ingest, engine and publishing processes, kept running until told to stop.
+"""One site: its broker, ingest, engine and publishing processes, supervised until the site stops.
 
 Order of start: jobs are checked, then the broker, then everything that needs it. Order of stop:
 intake first, then jobs, then publishing, then the broker, so nothing is on its way when it ends.
@@ -31,7 +31,7 @@ from fogline.agent.damage.watch import DamageWatch
 from fogline.agent.jobs.job import AgentJob, job_folder
 from fogline.agent.jobs.packages import Packages
 from fogline.agent.jobs.readers import retire_strays
-from fogline.agent.jobs.signed import needed_keys, restricted
+from fogline.agent.jobs.signed import needed_keys, restricted_topics
 from fogline.agent.jobs.site_jobs import SiteJobs
 from fogline.agent.jobs.start_positions import forget_starts, note_starts
 from fogline.agent.supervisor.child_configs import ChildConfigs
@@ -316,10 +316,10 @@ class Site:
     def _send_signatures(self, coming: list[AgentJob], deadline: float) -> bool:
         """The store knows who may read what the jobs compute before they do; whether it was sent.
         One that does not run gets to know it when it starts."""
-        before = needed_keys(self._configs.signed())
+        before = needed_keys(self._configs.find_signatures())
         self._configs.coming = coming
         try:
-            if not self._store.running or needed_keys(self._configs.signed()) <= before:
+            if not self._store.running or needed_keys(self._configs.find_signatures()) <= before:
                 return False
             self._configs.revision += 1
             self._store.update()
@@ -340,7 +340,7 @@ class Site:
         return self._configs.sample_fractions
 
     def set_sample_fractions(self, sample_fractions: SampleFractions) -> None:
-        """From now on, until they are told anew or the site starts again: then all is sent."""
+        """From now on, until they are set anew or the site starts again: then all is sent."""
         with self._changing:
             if sample_fractions != self._configs.sample_fractions:
                 self._configs.sample_fractions = sample_fractions
@@ -353,10 +353,10 @@ class Site:
                 self._store.update()
 
     def _restrict(self, coming: Iterable[AgentJob] = ()) -> None:
-        """Before what is restricted is published. Raises SetupError when it cannot be told."""
-        before = self.broker.unguarded
-        self.broker.restrict(restricted([*coming, *self.jobs.all()]))
-        for topic in self.broker.unguarded:
+        """Before what is restricted is published. Raises SetupError when it cannot be set."""
+        before = self.broker.unguarded_topics
+        self.broker.restrict(restricted_topics([*coming, *self.jobs.all()]))
+        for topic in self.broker.unguarded_topics:
             if topic not in before:
                 _say(f"{topic} is signed: who may read it there, the rules of the broker say")
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fogline.control.coordinator import Heard
+from fogline.control.coordinator import OnOutcomes
 from fogline.control.envelope import NodePart
 from fogline.coordinator.pipelines.packages import PackageLike
 from fogline.deploy.manifest.problems import Where
@@ -32,10 +32,15 @@ class ControlPort(Protocol):
         self, node: str, op: str, body: dict[str, Any], timeout: float
     ) -> Future[dict[str, Any]]: ...
     def send_each(
-        self, op: str, body: NodePart, parts: Mapping[str, NodePart], timeout: float, heard: Heard
+        self,
+        op: str,
+        body: NodePart,
+        parts: Mapping[str, NodePart],
+        timeout: float,
+        on_outcomes: OnOutcomes,
     ) -> None:
-        """Like `send` to each of these nodes, with the body and its own part, all at once. `heard`
-        is called by any thread, as often as it takes to tell of every node once."""
+        """Like `send` to each of these nodes, with the body and its own part, all at once.
+        `on_outcomes` is called by any thread, as often as it takes to tell of every node once."""
         ...
 
     def refused(self, error: BaseException) -> bool:

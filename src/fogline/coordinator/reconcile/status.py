@@ -118,7 +118,7 @@ def node_status(view: NodeView) -> dict[str, Any]:
         "state": view.state,
         "healthy": view.healthy if view.online else None,
         "since": view.since,
-        "told": view.told,
+        "told": view.reported_at,
         "jobs": [item.as_json() for _, item in sorted(view.jobs.items())],
         "links": {name: asdict(link) for name, link in sorted(view.links.items())},
     }

@@ -26,7 +26,7 @@ class Discovery:
         name = f"fabric{secrets.token_hex(8)}"
         broker = ControlOptions(tls=options.tls).for_broker(name)
         hooks = Hooks(received=self.heard)
-        self._connection = ControlConnection(options.control, broker, [topics.BIRTHS], hooks)
+        self._connection = ControlConnection(options.control, broker, [topics.ANNOUNCEMENTS], hooks)
 
     @property
     def problem(self) -> str:
@@ -41,7 +41,7 @@ class Discovery:
 
     def heard(self, message: Message) -> None:
         name, kind = topics.parse_topic(message.topic)
-        if not name or kind != topics.BIRTH:
+        if not name or kind != topics.ANNOUNCEMENT:
             return
         if not message.payload:
             self._directory.forget(name)

@@ -51,7 +51,7 @@ def controlled(gateways: Sequence[Gateway], control: Control) -> ControlledNodes
             for gateway in changed:
                 gateway.settle()
         finally:
-            nodes.tell(*(gateway.config.gateway for gateway in changed))
+            nodes.publish_status(*(gateway.config.gateway for gateway in changed))
 
     url = with_login(control.url, control.user, control.password_file)
     options = ControlOptions(tls=Tls(ca=control.ca) if control.ca else None)

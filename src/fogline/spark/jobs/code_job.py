@@ -87,8 +87,8 @@ class CodeJob:
     def status(self) -> JobStatus:
         return JobStatus(self.name, (self._query.status(),))
 
-    def needed(self) -> dict[str, int]:
-        positions = self._query.needed() or [None] * len(self._spec.reads)
+    def needed_positions(self) -> dict[str, int]:
+        positions = self._query.needed_positions() or [None] * len(self._spec.reads)
         pairs = zip(self._spec.reads, positions, strict=False)
         return {log: position or 0 for log, position in pairs}
 

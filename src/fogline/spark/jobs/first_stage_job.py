@@ -44,9 +44,9 @@ class FirstStageJob:
     def status(self) -> JobStatus:
         return JobStatus(self._spec.name, (self._query.status(),))
 
-    def needed(self) -> dict[str, int]:
+    def needed_positions(self) -> dict[str, int]:
         logs = [stream_log(scan.stream) for scan in self._scans]
-        positions = self._query.needed() or [None] * len(logs)
+        positions = self._query.needed_positions() or [None] * len(logs)
         return {log: position or 0 for log, position in zip(logs, positions, strict=False)}
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> None:

@@ -134,15 +134,15 @@ class SiteJob:
     def status(self) -> JobStatus:
         return JobStatus(self.name, tuple(query.status() for query in self._queries))
 
-    def needed(self) -> dict[str, int]:
+    def needed_positions(self) -> dict[str, int]:
         """For every log it reads, the position it still needs; a log without one is all needed."""
         if self._spec.second:
-            found = self._queries[0].needed() or [None] * len(self._spec.reads)
+            found = self._queries[0].needed_positions() or [None] * len(self._spec.reads)
             return {log: p or 0 for log, p in zip(self._spec.reads, found, strict=False)}
         lowest: dict[str, int] = {}
         for query in self._queries:
             streams = [s.stream for s in self._scans(query.name)]
-            positions = query.needed() or [None] * len(streams)
+            positions = query.needed_positions() or [None] * len(streams)
             for stream, position in zip(streams, positions, strict=False):
                 if stream.in_log:
                     log = stream_log(stream)

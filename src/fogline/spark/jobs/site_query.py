@@ -108,7 +108,7 @@ class SiteQuery:
         if self._query is not None:
             self._query.stop()
 
-    def needed(self) -> list[int | None]:
+    def needed_positions(self) -> list[int | None]:
         """For every source, the log position from which the query would be restarted, as of the
         last call of `status`."""
         return [_position(source["startOffset"]) for source in self._progress.get("sources", ())]
