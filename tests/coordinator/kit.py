@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fogline.common.errors import FoglineError
-from fogline.control.coordinator import Heard
+from fogline.control.coordinator import OnOutcomes
 from fogline.control.envelope import NodePart
 from fogline.coordinator.api.service import Parts, Service
 from fogline.coordinator.pipelines.compiler import DeployCompiler
@@ -138,7 +138,12 @@ class FakeControl:
         return future
 
     def send_each(
-        self, op: str, body: NodePart, parts: Mapping[str, NodePart], timeout: float, heard: Heard
+        self,
+        op: str,
+        body: NodePart,
+        parts: Mapping[str, NodePart],
+        timeout: float,
+        heard: OnOutcomes,
     ) -> None:
         for node, part in parts.items():
             told = json.loads(json.dumps({**body, **part}))
@@ -157,7 +162,7 @@ class FakeControl:
         for name in names if op == "remove" else ():
             jobs.pop(name, None)
 
-    def refused(self, error: BaseException) -> bool:
+    def is_refusal(self, error: BaseException) -> bool:
         return isinstance(error, NoError)
 
     def forget(self, name: str) -> None:

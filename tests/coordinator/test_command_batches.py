@@ -78,8 +78,8 @@ def test_what_json_lacks_is_refused() -> None:
     with pytest.raises(DataError, match="job a: ") as found:
         asks(("n", "a", Assignment("a", "p", WORKS[0], READS, ROUTES, {"x": float("inf")})))
     line = ControlLine(None)  # type: ignore[arg-type]
-    assert line.refused(found.value), "the job is to blame, not the way to its node"
-    assert not line.refused(NoAnswerError("away"))
+    assert line.is_refusal(found.value), "the job is to blame, not the way to its node"
+    assert not line.is_refusal(NoAnswerError("away"))
 
 
 def test_names_that_do_not_go_with_the_assignments_are_refused() -> None:

@@ -40,10 +40,10 @@ def test_the_last_answer_ends_the_rest() -> None:
     for _ in range(3):
         outstanding.add()
     over = rested(outstanding)
-    outstanding.answered()
-    outstanding.answered()
+    outstanding.note_answers()
+    outstanding.note_answers()
     assert not over.wait(0.05)
-    outstanding.answered()
+    outstanding.note_answers()
     assert over.wait(SECONDS / 2)
 
 
@@ -51,7 +51,7 @@ def test_an_answer_that_came_before_the_rest_counts_until_it_is_looked_at() -> N
     outstanding = Outstanding()
     outstanding.look()
     outstanding.add()
-    outstanding.answered()
+    outstanding.note_answers()
     assert rested(outstanding).wait(SECONDS / 2)
     outstanding.look()
     assert not rested(outstanding).wait(0.05)
@@ -72,7 +72,7 @@ def test_counting_is_for_many_threads() -> None:
     outstanding.look()
     with ThreadPoolExecutor(8) as pool:
         for _ in range(2_000):
-            pool.submit(outstanding.answered)
+            pool.submit(outstanding.note_answers)
     assert rested(outstanding).wait(SECONDS / 2)
 
 
@@ -115,7 +115,7 @@ def test_what_comes_while_it_rests_is_taken_together(tmp_path: Path) -> None:
 def test_nodes_are_told_before_a_change_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "_TELL_SECONDS", SECONDS)
+    monkeypatch.setattr(service, "_REPORT_SECONDS", SECONDS)
     rig = deployed(tmp_path, 1).begin()
     try:
         wait_for(lambda: rig.control.jobs_at("north"))

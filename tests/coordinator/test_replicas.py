@@ -174,7 +174,7 @@ class World:
         return self.counts(name)[1] > before
 
     def copies(self) -> dict[tuple[str, str], dict[str, Any]]:
-        return {(c["origin"], c["holder"]): c for c in self.service.replicas.shown()["copies"]}
+        return {(c["origin"], c["holder"]): c for c in self.service.replicas.status()["copies"]}
 
     def rounds(self, more: int = 2) -> None:
         before = self.loop.rounds
@@ -222,7 +222,7 @@ def test_the_reason_why_an_unstable_node_has_no_copy_is_shown(world: World) -> N
     world["bad"].restart()
     until(partial(world.was_restarted, "bad", before))
     until(lambda: "bad" in world.loop.uncopied)
-    shown = {node["node"]: node for node in world.service.replicas.shown()["nodes"]}
+    shown = {node["node"]: node for node in world.service.replicas.status()["nodes"]}
     until(lambda: "it stores 5,000 bytes" in world.loop.uncopied["bad"])
     assert shown["good"]["uncopied"] == ""
 
@@ -269,7 +269,7 @@ def test_less_is_sent_to_a_query_that_samples(world: World) -> None:
     world.service.post_job({"job_name": "load", "site": "near", "query": query})
     until(lambda: world["near"].shares == {"load": {"cpu": {"far": pytest.approx(0.2)}}})
     until(lambda: world.loop.seen["near"].settled)
-    assert world.service.replicas.shown()["shares"] == world["near"].shares
+    assert world.service.replicas.status()["shares"] == world["near"].shares
     assert world["far"].shares == {}
     world["near"].crash()
     world["near"].shares = {}  # a site that starts again has none
@@ -282,9 +282,11 @@ def test_less_is_sent_to_a_query_that_samples(world: World) -> None:
 def test_wishes_refusals_and_what_must_not_be_lost(world: World) -> None:
     world.begin().add("a", "b")
     replicas = world.service.replicas
-    assert replicas.want("a", "b", {"metrics": ["cpu_%", "cpu_user", "mem"]})["state"] == "wanted"
+    assert (
+        replicas.add_copy("a", "b", {"metrics": ["cpu_%", "cpu_user", "mem"]})["state"] == "wanted"
+    )
     until(lambda: world["b"].held == {"a": ["cpu_%", "mem"]})
-    replicas.want("a", "b", {"metrics": None})
+    replicas.add_copy("a", "b", {"metrics": None})
     until(lambda: world["b"].held == {"a": None})
     world["a"].close()
     until(lambda: not world.loop.seen["a"].online)
@@ -295,7 +297,7 @@ def test_wishes_refusals_and_what_must_not_be_lost(world: World) -> None:
     until(lambda: world.copies()["a", "b"]["state"] == "kept")
     world["a"].restart()
     until(lambda: world["b"].held == {"stranger": None})
-    replicas.want("a", "b", {})
+    replicas.add_copy("a", "b", {})
     until(lambda: world["b"].held == {"a": None, "stranger": None})
     world["a"].close()
     until(lambda: not world.loop.seen["a"].online)
@@ -307,7 +309,7 @@ def test_wishes_refusals_and_what_must_not_be_lost(world: World) -> None:
 def test_wishes_that_are_wrong(make_rig: Callable[..., Rig], body: dict[str, Any]) -> None:
     service = with_replicas(make_rig())
     with pytest.raises(DataError):
-        service.replicas.want("north", "south", body)
+        service.replicas.add_copy("north", "south", body)
 
 
 def test_wishes_that_cannot_be(world: World) -> None:
@@ -315,21 +317,21 @@ def test_wishes_that_cannot_be(world: World) -> None:
     replicas = world.service.replicas
     for origin, holder in (("a", "c"), ("c", "a"), ("a/b", "b")):
         with pytest.raises(NotFoundError):
-            replicas.want(origin, holder, {})
+            replicas.add_copy(origin, holder, {})
         with pytest.raises(NotFoundError):
             replicas.refuse(origin, holder)
     with pytest.raises(ConflictError, match="own values"):
-        replicas.want("a", "a", {})
+        replicas.add_copy("a", "a", {})
     with pytest.raises(ConflictError, match="has room for"):
-        replicas.want("a", "b", {})
-    assert replicas.want("a", "b", {"metrics": ["mem"]})["state"] == "wanted"
+        replicas.add_copy("a", "b", {})
+    assert replicas.add_copy("a", "b", {"metrics": ["mem"]})["state"] == "wanted"
 
 
 def test_a_holder_that_was_away_is_told_when_it_is_back(world: World) -> None:
     world.begin().add("a", "b")
     world["b"].close()
     until(lambda: not world.loop.seen["b"].online)
-    world.service.replicas.want("a", "b", {})
+    world.service.replicas.add_copy("a", "b", {})
     world.rounds()
     assert world["b"].held == {}
     world["b"].restart()
@@ -358,8 +360,8 @@ def test_nothing_a_node_answers_stops_the_others(world: World) -> None:
         until(lambda: world.loop.seen["liar"].problem)
     until(lambda: world.loop.seen["liar"].bad >= 3)
     world["a"].refuses = True
-    world.service.replicas.want("liar", "a", {})
-    world.service.replicas.want("liar", "b", {})
+    world.service.replicas.add_copy("liar", "a", {})
+    world.service.replicas.add_copy("liar", "b", {})
     until(lambda: world["b"].held == {"liar": None})
     until(lambda: "disk is full" in world.loop.seen["a"].problem)
     world.rounds()
@@ -368,7 +370,7 @@ def test_nothing_a_node_answers_stops_the_others(world: World) -> None:
     world["a"].refuses = False
     until(lambda: world["a"].held == {"liar": None})
     until(lambda: not world.loop.seen["liar"].problem)
-    shown = {node["node"]: node for node in world.service.replicas.shown()["nodes"]}
+    shown = {node["node"]: node for node in world.service.replicas.status()["nodes"]}
     assert shown["liar"]["bad_answers"] >= 3
     assert shown["b"]["bad_answers"] == 0
 
@@ -420,7 +422,7 @@ def test_without_decisions_wishes_are_still_told(world: World) -> None:
     world["a"].crash()
     world["a"].restart()
     until(lambda: world.counts("a") == (1, 1))
-    world.service.replicas.want("b", "c", {})
+    world.service.replicas.add_copy("b", "c", {})
     until(lambda: world["c"].held == {"b": None})
     world.rounds()
     assert set(world.copies()) == {("b", "c")}

@@ -26,7 +26,7 @@ from fogline.coordinator.nodes.replicas import (
     desired_copies,
     holds,
     to_hold,
-    united,
+    unite_metrics,
 )
 from fogline.coordinator.nodes.store_reports import (
     Held,
@@ -74,13 +74,13 @@ def report(size: int, *, copies: dict[str, Held] | None = None, **sizes: int) ->
 
 @given(metrics, metrics, st.sampled_from(["a", "ab", "abc", "b", "a%", "xyz"]))
 def test_united_metrics_are_those_of_either(one: Metrics, other: Metrics, name: str) -> None:
-    both = united(one, other)
+    both = unite_metrics(one, other)
 
     def holds_it(some: Metrics) -> bool:
         return some is None or any(matches(pattern, name) for pattern in some)
 
     assert holds_it(both) == (holds_it(one) or holds_it(other))
-    assert both == united(other, one) == united(both, one)
+    assert both == unite_metrics(other, one) == unite_metrics(both, one)
     assert covers(both, one)
     assert covers(both, other)
 
@@ -527,7 +527,7 @@ def test_decisions_survive(store_url: str) -> None:
     settled = book.settle([copy, Decision("a", "y", STABILITY, since=1.0)])
     assert len(settled.added) == 2
     assert not book.settle(book.all()).added
-    book.wish("b", "x", ("m",), 2.0)
+    book.add_manual("b", "x", ("m",), 2.0)
     before = book.all()
     store.close()
     store = Store(store_url)
@@ -547,14 +547,14 @@ def test_a_refusal_holds_until_a_wish(store_url: str) -> None:
     book = Decisions(store)
     decided = Decision("a", "x", STABILITY, since=1.0)
     book.settle([decided])
-    book.wish("a", "x", ("m",), 2.0)
+    book.add_manual("a", "x", ("m",), 2.0)
     assert {item.reason for item in book.refuse("a", "x", 3.0).dropped} == {STABILITY, MANUAL}
     assert [item.reason for item in book.all()] == [REFUSED]
     book.settle([decided])
     assert [item.reason for item in book.all()] == [REFUSED]
     book.refuse("a", "x", 4.0)
     assert [item.reason for item in book.all()] == [REFUSED]
-    book.wish("a", "x", None, 5.0)
+    book.add_manual("a", "x", None, 5.0)
     assert [item.reason for item in book.all()] == [MANUAL]
     book.refuse("a", "x", 6.0)
     assert book.all() == ()
@@ -569,7 +569,7 @@ def test_many_threads_change_decisions(store_url: str) -> None:
 
     def work(number: int) -> None:
         for turn in range(5):
-            book.wish(f"a{number}", "x", None, float(turn))
+            book.add_manual(f"a{number}", "x", None, float(turn))
             book.settle([Decision("a", f"y{turn}", STABILITY)])
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]

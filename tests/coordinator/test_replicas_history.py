@@ -60,7 +60,7 @@ class Story:
 
     @property
     def state(self) -> str:
-        return self.watch.known["a"].state
+        return self.watch.known_nodes["a"].state
 
 
 def known(state: str = PRESENT, instance: str = "i1") -> dict[str, KnownNode]:
@@ -73,7 +73,7 @@ def known(state: str = PRESENT, instance: str = "i1") -> dict[str, KnownNode]:
 def test_the_first_sight_is_no_event() -> None:
     story = Story().see(view(), LONG)
     assert (story.kinds, story.state) == ([], PRESENT)
-    assert story.watch.known["a"].first == 1000.0
+    assert story.watch.known_nodes["a"].first == 1000.0
     assert len(story.changes) == 1
 
 
@@ -160,7 +160,7 @@ def test_what_happened_while_the_coordinator_was_away(
 ) -> None:
     story = Story(known(before)).see(now, LONG)
     assert (story.kinds, story.state) == (kinds, state)
-    assert story.watch.known["a"].first == 5.0
+    assert story.watch.known_nodes["a"].first == 5.0
 
 
 def test_a_forgotten_node_is_new_again() -> None:
@@ -168,7 +168,7 @@ def test_a_forgotten_node_is_new_again() -> None:
     story.watch.forget("a")
     story.see(view(instance="i9"))
     assert (story.kinds, story.state) == ([], PRESENT)
-    assert story.watch.known["a"].first > 1000.0
+    assert story.watch.known_nodes["a"].first > 1000.0
 
 
 # ── both databases ───────────────────────────────────────────────────────────────────────────────
@@ -198,7 +198,7 @@ def test_histories_survive_and_are_not_doubled(store_url: str) -> None:
     for _ in range(40):
         second.look(view(instance="i2"), True, at)
         at += 1
-    shown = second.shown("a", at)
+    shown = second.describe("a", at)
     assert second.counts("a") == {"failures": 1, "restarts": 1}
     assert (shown["first"], shown["state"], shown["failures"]) == (1000.0, PRESENT, 1)
     assert [event["kind"] for event in shown["events"]] == [FAIL, RESTART]
@@ -206,13 +206,13 @@ def test_histories_survive_and_are_not_doubled(store_url: str) -> None:
     assert shown["instability"] > 0 > shown["stability"]
     store.forget_node("a")
     second.forget("a")
-    assert second.forgotten() == {"a"} == Histories(store).forgotten()
+    assert second.forgotten_nodes() == {"a"} == Histories(store).forgotten_nodes()
     assert second.all() == {}
     with pytest.raises(NotFoundError):
-        second.shown("a", at)
+        second.describe("a", at)
     second.look(view(instance="i3"), True, at)
     assert second.counts("a") == {"failures": 0, "restarts": 0}
-    assert second.shown("a", at)["first"] == at
+    assert second.describe("a", at)["first"] == at
     store.close()
 
 

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from fogline.agent.coordination.fabric_secret import SiteSecret
 from fogline.common.errors import FoglineError, SetupError
 from fogline.common.fabric_secret import FILE, FabricSecret, load_secret, save_secret
-from fogline.control.coordinator import Heard
+from fogline.control.coordinator import OnOutcomes
 from fogline.coordinator.api.rest import make_app
 from fogline.coordinator.api.service import Service
 from fogline.coordinator.api.tokens import Tokens
@@ -54,7 +54,7 @@ class Sites:
         self.nodes[name] = replace(view, instance=f"{view.instance}1", state=ONLINE)
 
     def send_each(
-        self, op: str, body: Any, parts: Mapping[str, Any], timeout: float, heard: Heard
+        self, op: str, body: Any, parts: Mapping[str, Any], timeout: float, heard: OnOutcomes
     ) -> None:
         assert op == "secret"
         for name in parts:
@@ -68,11 +68,11 @@ class Sites:
                 secret.take(FabricSecret.from_json(body))
                 heard({name: {"version": secret.version, "own": secret.own}})
 
-    def refused(self, error: BaseException) -> bool:
+    def is_refusal(self, error: BaseException) -> bool:
         return type(error) is FoglineError
 
     def newest(self) -> dict[str, str]:
-        return {name: secret.known()[0][0] for name, secret in self.secrets.items()}
+        return {name: secret.accepted_secrets()[0][0] for name, secret in self.secrets.items()}
 
 
 def states(handover: SecretHandover) -> dict[str, str]:
@@ -125,7 +125,7 @@ def test_a_site_that_was_offline_catches_up(tmp_path: Path) -> None:
     settle(sites, handover)
     assert states(handover) == {"east": "offline", "north": "current"}
     newest = sites.newest()
-    assert newest["east"] in [text for text, _ in sites.secrets["north"].known()]
+    assert newest["east"] in [text for text, _ in sites.secrets["north"].accepted_secrets()]
     sites.restart("east")
     settle(sites, handover)
     assert set(sites.newest().values()) == {newest["north"]}
@@ -176,7 +176,7 @@ def test_a_coordinator_that_was_reset_or_damaged(tmp_path: Path) -> None:
         again = sites.handover()
         settle(sites, again)
         assert len(set(sites.newest().values())) == 1
-        assert before in [text for text, _ in sites.secrets["east"].known()[1:]]
+        assert before in [text for text, _ in sites.secrets["east"].accepted_secrets()[1:]]
 
 
 def test_a_coordinator_from_an_old_backup(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_rest_shows_how_far_it_is_and_never_the_secret(
     assert told[0].json()["old_accepted_until"] is None
     assert told[2].json()["old_accepted_until"] == sites.now + 3600
     assert told[2].json()["sites"] == [{"node": "north", "state": "current", "problem": ""}]
-    known = [text for text, _ in sites.secrets["north"].known()]
+    known = [text for text, _ in sites.secrets["north"].accepted_secrets()]
     assert len(known) == 2
     assert not any(text in reply.text for text in known for reply in told)
 

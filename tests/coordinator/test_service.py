@@ -20,7 +20,7 @@ from fogline.common.errors import (
     UnavailableError,
 )
 from fogline.coordinator.errors import RepositoryError
-from fogline.coordinator.pipelines.changes import apply_actions, merged
+from fogline.coordinator.pipelines.changes import apply_actions, merge_pipelines
 from fogline.coordinator.pipelines.ports import START, STOP, UNINSTALL, UPDATE, Action
 from fogline.coordinator.reconcile.decide import replay
 from fogline.coordinator.reconcile.loop import Loop
@@ -378,8 +378,8 @@ def test_actions_of_deployment_plans() -> None:
         apply_actions(old, [Action(STOP, "nobody")])
     with pytest.raises(DataError):
         apply_actions(old, [Action("dance", "job-0")])
-    assert merged(old["p"], chain("p", 1)) == old["p"]
-    assert len(merged(None, chain("p", 1)).jobs) == 1
+    assert merge_pipelines(old["p"], chain("p", 1)) == old["p"]
+    assert len(merge_pipelines(None, chain("p", 1)).jobs) == 1
 
 
 def test_a_loop_that_never_began_can_be_stopped(make_rig: Make) -> None:

@@ -47,11 +47,11 @@ def test_replacing_counts_revisions_and_remembers_who_went(store_url: str) -> No
     store.put(chain("p", 3), "yaml", "one", 1.0)
     upstream = {"job-2": {"job-1"}}
     assert store.put(chain("p", 2), "yaml", "two", 2.0, upstream) == 2
-    assert store.past() == {"job-2": frozenset({"job-1"})}
+    assert store.past_jobs() == {"job-2": frozenset({"job-1"})}
     assert store.put(chain("p", 3), "yaml", "three", 3.0) == 3
-    assert store.past() == {}
+    assert store.past_jobs() == {}
     assert store.delete("p", 4.0)
-    assert set(store.past()) == {"job-0", "job-1", "job-2"}
+    assert set(store.past_jobs()) == {"job-0", "job-1", "job-2"}
     assert not store.delete("p", 5.0)
     assert store.pipelines() == ()
     store.close()
@@ -66,13 +66,13 @@ def test_of_very_many_that_went_the_oldest_are_forgotten(
     for number, prefix in enumerate(("a", "b", "c")):
         store.put(chain("p", 2, prefix=prefix), "yaml", prefix, 2.0 * number)
         store.delete("p", 2.0 * number + 1, {f"{prefix}-1": {f"{prefix}-0"}})
-    assert len(store.past()) == 5
-    assert set(store.past()) > {"b-0", "b-1", "c-0", "c-1"}
-    assert store.past()["c-1"] == {"c-0"}
+    assert len(store.past_jobs()) == 5
+    assert set(store.past_jobs()) > {"b-0", "b-1", "c-0", "c-1"}
+    assert store.past_jobs()["c-1"] == {"c-0"}
     store.close()
     again = Store(store_url)
-    assert len(again.past()) == 5
-    assert set(again.past()) > {"b-0", "b-1", "c-0", "c-1"}
+    assert len(again.past_jobs()) == 5
+    assert set(again.past_jobs()) > {"b-0", "b-1", "c-0", "c-1"}
     again.close()
 
 
@@ -84,7 +84,7 @@ def test_names_are_values_whatever_signs_they_have(store_url: str) -> None:
     store.close()
     again = Store(store_url)
     assert [stored.pipeline.jobs for stored in again.pipelines()] == [jobs[:1]]
-    assert again.past() == {jobs[1].name: frozenset()}
+    assert again.past_jobs() == {jobs[1].name: frozenset()}
     again.close()
 
 
@@ -97,7 +97,7 @@ def test_a_job_of_another_pipeline_is_refused_and_nothing_changes(store_url: str
     stored = store.pipeline("two")
     assert stored is not None
     assert (stored.text, stored.revision, len(stored.pipeline.jobs)) == ("2", 1, 2)
-    assert store.past() == {}
+    assert store.past_jobs() == {}
     store.close()
 
 
@@ -204,7 +204,7 @@ def test_a_killed_coordinator_leaves_a_whole_pipeline(store_url: str) -> None:
         stored = store.pipeline("p")
         assert stored is not None
         assert stored.pipeline == chain("p", int(stored.text))
-        assert len(store.past()) == 300 - int(stored.text)
+        assert len(store.past_jobs()) == 300 - int(stored.text)
         store.close()
 
 
@@ -221,5 +221,5 @@ def test_a_changed_pipeline_replaces_the_one_before(store_url: str) -> None:
     found = again.pipeline("p")
     assert found is not None
     assert (found.pipeline.jobs, found.text, found.revision) == (shorter, "three", 3)
-    assert again.past() == {"job-1": frozenset()}
+    assert again.past_jobs() == {"job-1": frozenset()}
     again.close()

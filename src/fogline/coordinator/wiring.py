@@ -70,7 +70,7 @@ class ControlLine:
     ) -> None:
         self._client.send_each(op, body, parts, timeout, on_outcomes)
 
-    def refused(self, error: BaseException) -> bool:
+    def is_refusal(self, error: BaseException) -> bool:
         """What cannot be written, or is too large to be sent, counts as refused: several jobs are
         then tried one by one."""
         if isinstance(error, DataError):
@@ -134,9 +134,9 @@ class Coordinator:
         self._stack.callback(loop.stop)
         replicas.start()
         self._stack.callback(replicas.stop)
-        self._stack.enter_context(_repeated("fabric secret", TURN_SECONDS, secret.turn))
+        self._stack.enter_context(_run_repeatedly("fabric secret", TURN_SECONDS, secret.turn))
         self._stack.enter_context(
-            _repeated("packages", _SWEEP_SECONDS, self.service.remove_packages)
+            _run_repeatedly("packages", _SWEEP_SECONDS, self.service.remove_packages)
         )
 
     def _broker_url(self) -> str:
@@ -160,7 +160,7 @@ class Coordinator:
         broker = self._stack.enter_context(Mosquitto(folder / "broker", options))
         write_state(kept, f"{broker.port}\n")
         keep = partial(_keep_running, broker)
-        self._stack.enter_context(_repeated("control broker", _WATCH_SECONDS, keep))
+        self._stack.enter_context(_run_repeatedly("control broker", _WATCH_SECONDS, keep))
         return broker
 
 
@@ -171,7 +171,7 @@ def _keep_running(broker: Mosquitto) -> None:
 
 
 @contextlib.contextmanager
-def _repeated(name: str, seconds: float, action: Callable[[], object]) -> Iterator[None]:
+def _run_repeatedly(name: str, seconds: float, action: Callable[[], object]) -> Iterator[None]:
     """Does it again and again, in a thread; what goes wrong is tried again the next time."""
     stop = threading.Event()
 

@@ -21,7 +21,7 @@ FORMAT_OF = {
     "text/x-insights": INSIGHTS,
 }
 _NOTHING_SAID = ("", "application/x-www-form-urlencoded", "application/octet-stream", "text/plain")
-"""What clients send when nobody told them a type."""
+"""What clients send when no type was given."""
 
 
 async def read_pipeline(request: Request) -> tuple[str, str]:

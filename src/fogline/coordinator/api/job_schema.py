@@ -26,7 +26,7 @@ _FIELDS: Schema = {
     "job_name": _text("its name, unique among all jobs; also: name"),
     "name": _text("the same as job_name"),
     "site": _text("where it runs: a node's name"),
-    "spe_address": _text("where it runs: the address at which the node tells about itself"),
+    "spe_address": _text("where it runs: the address at which the node announces itself"),
     "entry_class": _text("the function: module.function; also: entry"),
     "entry": _text("the function: module:function"),
     "job_path": _text("the package with the code, as PUT /packages names it"),

@@ -35,14 +35,14 @@ def make_app(service: Service, tokens: Tokens) -> FastAPI:
     app.state.service, app.state.bodies = service, BodyReader()
     for address in ROUTES:
         _add(app, address)
-    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    app.openapi = lambda: _describe_api(app)  # type: ignore[method-assign]
     for kind, handler in (ERRORS.handlers() | {RequestValidationError: _invalid}).items():
         app.add_exception_handler(kind, handler)
     app.add_middleware(NeedsToken, find_caller=tokens.admit, open_paths=OPEN, errors=ERRORS)
     return app
 
 
-def _described(app: FastAPI) -> dict[str, Any]:
+def _describe_api(app: FastAPI) -> dict[str, Any]:
     schema = FastAPI.openapi(app)
     schemes = schema.setdefault("components", {}).setdefault("securitySchemes", {})
     schemes["token"] = {"type": "http", "scheme": "bearer", "description": "a line of tokens_file"}

@@ -151,13 +151,13 @@ def get_events(
 
 
 def get_replicas(request: Request) -> Json:
-    return Json(service_of(request).replicas.shown())
+    return Json(service_of(request).replicas.status())
 
 
 async def put_replica(request: Request, origin: str, holder: str) -> Json:
     body = await read_object(request)
     replicas = service_of(request).replicas
-    return Json(await run_in_threadpool(replicas.want, origin, holder, body))
+    return Json(await run_in_threadpool(replicas.add_copy, origin, holder, body))
 
 
 def delete_replica(request: Request, origin: str, holder: str) -> Json:

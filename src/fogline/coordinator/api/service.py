@@ -21,8 +21,8 @@ from fogline.common.errors import (
 )
 from fogline.coordinator.pipelines.changes import (
     apply_actions,
-    merged,
-    patched,
+    merge_pipelines,
+    patch_job,
     with_job,
     without_job,
 )
@@ -52,8 +52,8 @@ T = TypeVar("T")
 
 LOGS_SECONDS = 10.0
 _GATHER_SECONDS = 0.002
-"""Nodes tell one after the other: so much later there are more of them to count at once."""
-_TELL_SECONDS = 0.05
+"""Nodes report one after the other: so much later there are more of them to count at once."""
+_REPORT_SECONDS = 0.05
 """How long a change waits until it is sent to the nodes, before it is answered."""
 SINGLE = "job"
 """The format of a job that was posted alone."""
@@ -109,11 +109,11 @@ class Service:
         pinned = Pinned(self.packages, packages or {})
 
         def compile(plan: DesiredState) -> CompiledPipeline:
-            world = replace(self._world(plan, pinned), before=_deployed(plan, name))
+            world = replace(self._world(plan, pinned), before=_find_deployed(plan, name))
             return self._parts.compiler.compile(name, text, format, world)
 
-        with self._settled(compile) as (plan, compiled):
-            return self._put(plan, _named(compiled, name), text, format, dry_run)
+        with self._with_stable_plan(compile) as (plan, compiled):
+            return self._put(plan, _with_name(compiled, name), text, format, dry_run)
 
     def own_diff(self, name: str) -> dict[str, Any]:
         """From what is deployed to what the pipeline's own text says, with the packages and query
@@ -124,12 +124,12 @@ class Service:
             if stored.format == SINGLE:
                 return stored, CompiledPipeline(stored.pipeline)
             bound = stored.pipeline
-            world = replace(self._world(plan), bound=bound, before=_deployed(plan, name))
+            world = replace(self._world(plan), bound=bound, before=_find_deployed(plan, name))
             compiler = self._parts.compiler
             return stored, compiler.compile(name, stored.text, stored.format, world)
 
-        with self._settled(compile) as (plan, (stored, compiled)):
-            return self._put(plan, _named(compiled, name), stored.text, stored.format, True)
+        with self._with_stable_plan(compile) as (plan, (stored, compiled)):
+            return self._put(plan, _with_name(compiled, name), stored.text, stored.format, True)
 
     def delete_pipeline(self, name: str) -> dict[str, Any]:
         with self._lock:
@@ -156,7 +156,7 @@ class Service:
         def compile(plan: DesiredState) -> CompiledPipeline:
             return self._parts.compiler.compile_job(description, self._world(plan))
 
-        with self._settled(compile) as (plan, compiled):
+        with self._with_stable_plan(compile) as (plan, compiled):
             job = compiled.pipeline.jobs[0]
             _check_name(job.name, "job")
             known = plan.jobs.get(job.name)
@@ -166,7 +166,7 @@ class Service:
             if known is None and job.name in plan.stored:
                 raise ConflictError(f"there is a pipeline {job.name!r} already")
             if known is None:
-                self._put(plan, _named(compiled, job.name), "", SINGLE, False)
+                self._put(plan, _with_name(compiled, job.name), "", SINGLE, False)
             return self.job(job.name) | {"changed": known is None}
 
     def jobs(self) -> list[dict[str, Any]]:
@@ -197,12 +197,12 @@ class Service:
             values = parameters
             if plan.stored[home].format == PLAN and isinstance(job.work, Steps):
                 values = step_parameters(job.work.steps, parameters)
-            new = patched(job, values, running)
+            new = patch_job(job, values, running)
             if dict(new.parameters) != dict(job.parameters):
                 self._parts.compiler.check_job(new, self._world(plan))
             return home, job, new
 
-        with self._settled(change) as (plan, (home, job, new)):
+        with self._with_stable_plan(change) as (plan, (home, job, new)):
             if new != job:
                 self._store_changed(plan, with_job(plan.stored[home].pipeline, new))
             return self.job(name) | {"changed": new != job}
@@ -234,7 +234,7 @@ class Service:
 
     def history(self, name: str) -> dict[str, Any]:
         """When a node was first seen, failed and was restarted, and its scores."""
-        return self._parts.nodes.history.shown(name, self._clock())
+        return self._parts.nodes.history.describe(name, self._clock())
 
     def forget_node(self, name: str) -> dict[str, Any]:
         """For a node that will not come back."""
@@ -312,7 +312,9 @@ class Service:
         return self._parts.planner.plan()
 
     @contextlib.contextmanager
-    def _settled(self, make: Callable[[DesiredState], T]) -> Iterator[tuple[DesiredState, T]]:
+    def _with_stable_plan(
+        self, make: Callable[[DesiredState], T]
+    ) -> Iterator[tuple[DesiredState, T]]:
         """What is made of the plan, and the plan, which stays as it is until the end. Made outside
         the lock, since code may be tried for it; again where the plan has changed meanwhile, which
         is quick: what is known of the code is remembered."""
@@ -340,7 +342,7 @@ class Service:
     ) -> dict[str, Any]:
         before = plan.stored.get(compiled.pipeline.name)
         old = before.pipeline if before else None
-        new = merged(old, compiled.pipeline) if compiled.partial else compiled.pipeline
+        new = merge_pipelines(old, compiled.pipeline) if compiled.partial else compiled.pipeline
         pipelines = {name: stored.pipeline for name, stored in plan.stored.items()}
         others = apply_actions({**pipelines, new.name: new}, compiled.actions)
         new = others.pop(new.name, new)
@@ -406,8 +408,8 @@ class Service:
         self._note(at, "deleted", {"pipeline": stored.name})
 
     def _note(self, at: float, kind: str, body: dict[str, Any]) -> None:
-        self._parts.planner.changed()
-        self._parts.loop.hurry(_TELL_SECONDS)
+        self._parts.planner.note_change()
+        self._parts.loop.hurry(_REPORT_SECONDS)
         self._parts.store.log([Entry(at, kind, body)])
         self._parts.store.tidy()
 
@@ -431,7 +433,7 @@ def _there(found: T | None, what: str) -> T:
     return found
 
 
-def _deployed(plan: DesiredState, name: str) -> Pipeline | None:
+def _find_deployed(plan: DesiredState, name: str) -> Pipeline | None:
     stored = plan.stored.get(name)
     return stored.pipeline if stored is not None else None
 
@@ -443,7 +445,7 @@ def _check_name(name: str, what: str) -> None:
         )
 
 
-def _named(compiled: CompiledPipeline, name: str) -> CompiledPipeline:
+def _with_name(compiled: CompiledPipeline, name: str) -> CompiledPipeline:
     """The address names the pipeline, whatever its text says."""
     pipeline = Pipeline(name, compiled.pipeline.jobs)
     return replace(compiled, pipeline=pipeline)

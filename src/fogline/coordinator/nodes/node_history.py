@@ -6,8 +6,8 @@ its process is there, whatever ended the one before. A node that says good-bye h
 
 What is seen of nodes comes by way of the broker, so the broker's own failures must not count as
 theirs. Nothing counts while there is no connection. What is seen shortly before a connection is
-lost, or soon after there is one, is in doubt: it counts if the node stays away although it can be
-heard, or comes back as another start; not if the same start is simply there again.
+lost, or soon after there is one, is in doubt: it counts if the node stays offline although it can
+be heard, or comes back as another start; not if the same start is simply there again.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Watch:
         self._looked: float | None = None
 
     @property
-    def known(self) -> Mapping[str, KnownNode]:
+    def known_nodes(self) -> Mapping[str, KnownNode]:
         return self._known
 
     def forget(self, name: str) -> None:
@@ -101,11 +101,11 @@ class Watch:
         self._listen(connected, now)
         if not connected:
             return ()
-        found = [*self._seen(views, now)]
+        found = [*self._note_views(views, now)]
         for name, known in self._known.items():
             if name not in views and known.state == PRESENT:
                 self._doubts.setdefault(name, _Doubt(now, UNHEARD, shaky=True))
-        return (*found, *self._settled(views, now))
+        return (*found, *self._settle_doubts(views, now))
 
     def _listen(self, connected: bool, now: float) -> None:
         slept = self._looked is not None and not 0 <= now - self._looked <= PAUSE_SECONDS
@@ -115,7 +115,7 @@ class Watch:
         self._hearing = now if connected else None
         self._doubts = {name: replace(d, shaky=True) for name, d in self._doubts.items()}
 
-    def _seen(self, views: Mapping[str, NodeView], now: float) -> Iterator[NodeChange]:
+    def _note_views(self, views: Mapping[str, NodeView], now: float) -> Iterator[NodeChange]:
         for name, view in views.items():
             before = self._known.get(name)
             if before is not None and self._is_as_before(name, before, view):
@@ -171,7 +171,7 @@ class Watch:
             shaky = now - self._hearing < SETTLE_SECONDS
             self._doubts[name] = _Doubt(now, why, shaky)
 
-    def _settled(self, views: Mapping[str, NodeView], now: float) -> Iterator[NodeChange]:
+    def _settle_doubts(self, views: Mapping[str, NodeView], now: float) -> Iterator[NodeChange]:
         """Doubts that are none any more. One that is not shaky counts even if the node is back."""
         assert self._hearing is not None
         for name, doubt in list(self._doubts.items()):

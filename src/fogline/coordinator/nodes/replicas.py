@@ -38,7 +38,7 @@ class Decision:
         return self.origin, self.holder
 
 
-def refused(decisions: Iterable[Decision]) -> frozenset[tuple[str, str]]:
+def refused_pairs(decisions: Iterable[Decision]) -> frozenset[tuple[str, str]]:
     return frozenset(item.pair for item in decisions if item.reason == REFUSED)
 
 
@@ -49,11 +49,11 @@ def desired_copies(decisions: Iterable[Decision]) -> dict[str, dict[str, Metrics
         if item.reason != REFUSED:
             copies = found.setdefault(item.holder, {})
             known = copies.get(item.origin, ())
-            copies[item.origin] = united(known, item.metrics)
+            copies[item.origin] = unite_metrics(known, item.metrics)
     return found
 
 
-def united(one: Metrics, other: Metrics) -> Metrics:
+def unite_metrics(one: Metrics, other: Metrics) -> Metrics:
     """In order, without what a prefix among them covers."""
     if one is None or other is None:
         return None
@@ -70,7 +70,9 @@ def united(one: Metrics, other: Metrics) -> Metrics:
 
 def covers(one: Metrics, other: Metrics) -> bool:
     """Whether who holds `one` holds all of `other`."""
-    return one is None or (other is not None and united(one, other) == united(one, ()))
+    return one is None or (
+        other is not None and unite_metrics(one, other) == unite_metrics(one, ())
+    )
 
 
 def _covers(prefix: str, name: str) -> bool:
@@ -83,19 +85,21 @@ def to_hold(
     """What a holder is to keep, given what it holds.
 
     `may_drop` says of an origin whether its values are surely elsewhere or surely not desired. Of
-    any other (it is away, or was never heard of) a copy is not dropped and not made smaller: it may
+    any other (it is offline, or was never seen) a copy is not dropped and not made smaller: it may
     be the only one left.
     """
     copies = {origin: metrics for origin, metrics in desired_here.items() if origin != holder}
     for origin, held in report.copies.items():
         if origin != holder and not may_drop.get(origin, False):
-            copies[origin] = united(copies.get(origin, ()), united(held.metrics, held.wanted))
+            copies[origin] = unite_metrics(
+                copies.get(origin, ()), unite_metrics(held.metrics, held.desired)
+            )
     return copies
 
 
 def holds(report: Report, desired: CopiesByNode) -> bool:
     """Whether a holder has exactly the desired copies, or is making them."""
-    held = {origin: _as_set(item.wanted) for origin, item in report.copies.items()}
+    held = {origin: _as_set(item.desired) for origin, item in report.copies.items()}
     return held == {origin: _as_set(metrics) for origin, metrics in desired.items()}
 
 

@@ -32,7 +32,7 @@ class Held:
     until: float | None
     """Seconds since the epoch; None while it is not complete."""
     bytes: int
-    wanted: Metrics
+    desired: Metrics
     """What the node is about to hold, where that is not yet what it holds."""
 
 
@@ -57,11 +57,11 @@ class Report:
         """Bytes of these metrics, never more than there are."""
         if metrics is None:
             return self.bytes
-        return min(sum(self.metrics[name] for name in self.named(metrics)), self.bytes)
+        return min(sum(self.metrics[name] for name in self.match_metrics(metrics)), self.bytes)
 
-    def named(self, metrics: tuple[str, ...]) -> set[str]:
+    def match_metrics(self, metrics: tuple[str, ...]) -> set[str]:
         """Its metrics among these names and prefixes; of either there may be very many."""
-        exact = {_meant(pattern) for pattern in metrics if not is_prefix(pattern)}
+        exact = {_unescape_pattern(pattern) for pattern in metrics if not is_prefix(pattern)}
         starts = tuple(pattern[:-1] for pattern in metrics if is_prefix(pattern))
         return {name for name in self.metrics if name in exact or name.startswith(starts)}
 
@@ -82,7 +82,7 @@ def as_pattern(name: str) -> str:
     return f"{name[:-1]}\\%" if name.endswith("%") else name
 
 
-def _meant(pattern: str) -> str:
+def _unescape_pattern(pattern: str) -> str:
     return f"{pattern[:-2]}%" if pattern.endswith("\\%") else pattern
 
 
@@ -101,7 +101,7 @@ def read_report(body: Mapping[str, Any]) -> Report:
         id,
         _size(body.get("bytes"), "its store"),
         {name: _size(size, "a metric") for name, size in metrics.items()},
-        {origin: _held(origin, data) for origin, data in copies.items()},
+        {origin: _read_held(origin, data) for origin, data in copies.items()},
         read_sample_fractions(body.get("shares", {})),
     )
 
@@ -128,7 +128,7 @@ def check_metric(name: Any) -> None:
         raise DataError(f"a metric's name has at most {LONGEST_NAME:,} bytes, none of them zero")
 
 
-def _held(origin: str, data: Any) -> Held:
+def _read_held(origin: str, data: Any) -> Held:
     if not is_name(origin) or not isinstance(data, dict):
         raise DataError(f"its report has a wrong copy of {origin[:100]!r}")
     return Held(

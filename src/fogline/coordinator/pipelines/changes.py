@@ -11,7 +11,7 @@ from fogline.deploy.resolve.binaries import step_parameters
 from fogline.model.jobs import Job, Pipeline, Scalar, Steps
 
 
-def patched(job: Job, parameters: Mapping[str, Scalar | None], running: bool | None) -> Job:
+def patch_job(job: Job, parameters: Mapping[str, Scalar | None], running: bool | None) -> Job:
     """Parameters are added to those the job has; one that is None is taken back."""
     desired = job.running if running is None else running
     merged = {**job.parameters, **parameters}
@@ -27,7 +27,7 @@ def without_job(pipeline: Pipeline, name: str) -> Pipeline:
     return replace(pipeline, jobs=tuple(job for job in pipeline.jobs if job.name != name))
 
 
-def merged(old: Pipeline | None, new: Pipeline) -> Pipeline:
+def merge_pipelines(old: Pipeline | None, new: Pipeline) -> Pipeline:
     """The old pipeline with the new one's jobs put in."""
     fresh = {job.name: job for job in new.jobs}
     kept = [fresh.pop(job.name, job) for job in (old.jobs if old else ())]
@@ -44,19 +44,19 @@ def apply_actions(
         home = next((p for p in now.values() if p.job(action.job) is not None), None)
         if home is None:
             raise NotFoundError(f"there is no job {action.job!r} to {action.kind}")
-        changed[home.name] = _acted(home, action)
+        changed[home.name] = _apply_action(home, action)
     return {name: new for name, new in changed.items() if new != pipelines.get(name)}
 
 
-def _acted(pipeline: Pipeline, action: Action) -> Pipeline:
+def _apply_action(pipeline: Pipeline, action: Action) -> Pipeline:
     job = pipeline.job(action.job)
     if job is None or action.kind == UNINSTALL:
         return without_job(pipeline, action.job)
     if action.kind == UPDATE:
         steps = job.work.steps if isinstance(job.work, Steps) else ()
-        return with_job(pipeline, patched(job, step_parameters(steps, action.parameters), None))
+        return with_job(pipeline, patch_job(job, step_parameters(steps, action.parameters), None))
     if action.kind in (START, STOP):
-        return with_job(pipeline, patched(job, {}, action.kind == START))
+        return with_job(pipeline, patch_job(job, {}, action.kind == START))
     raise DataError(f"no action {action.kind!r}")
 
 

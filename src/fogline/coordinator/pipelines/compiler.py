@@ -41,7 +41,7 @@ class DeployCompiler:
         read = read_deployment_plan if format == PLAN else read_composition
         # The address names the pipeline; a name in the text is for people.
         composition = replace(read(text), name="")
-        compiled = _resolved(composition, name, world)
+        compiled = _resolve_composition(composition, name, world)
         partial = any(job.action != DEPLOY for job in composition.jobs)
         brief = [job for job in composition.jobs if job.is_brief] if partial else []
         actions = tuple(
@@ -58,7 +58,7 @@ class DeployCompiler:
         text = json.dumps({"jobs": [description]}, indent=1, ensure_ascii=False)
         composition = read_composition(text)
         named = (job.name.text for job in composition.jobs if is_name(job.name.text))
-        return _resolved(composition, next(named, DEFAULT_NAME), world)
+        return _resolve_composition(composition, next(named, DEFAULT_NAME), world)
 
     def check_job(self, job: Job, world: CompileContext) -> None:
         reason: str | None = None
@@ -79,7 +79,9 @@ class DeployCompiler:
         check_whole(new, others, topology, _check_gateway, where)
 
 
-def _resolved(composition: Composition, name: str, world: CompileContext) -> CompiledPipeline:
+def _resolve_composition(
+    composition: Composition, name: str, world: CompileContext
+) -> CompiledPipeline:
     code = {
         alias: Package(package.sha256, package.file)
         for alias in composition.code_files

@@ -40,10 +40,10 @@ class ControlPort(Protocol):
         on_outcomes: OnOutcomes,
     ) -> None:
         """Like `send` to each of these nodes, with the body and its own part, all at once.
-        `on_outcomes` is called by any thread, as often as it takes to tell of every node once."""
+        `on_outcomes` is called by any thread, as often as it takes to report on every node once."""
         ...
 
-    def refused(self, error: BaseException) -> bool:
+    def is_refusal(self, error: BaseException) -> bool:
         """Whether the node itself said no; else the request or its answer got lost."""
         ...
 

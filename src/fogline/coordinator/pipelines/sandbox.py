@@ -1,4 +1,4 @@
-"""A program, not a module: imports the user's code and tells on stdout what is wrong with it.
+"""A program, not a module: imports the user's code and prints on stdout what is wrong with it.
 
 It watches over a second process, which does the importing, and afterwards ends everything that one
 has started. It knows nothing of Fogline, so that the code sees only its own packages.

@@ -47,7 +47,7 @@ def forget_settled(
     memory: Memory, desired: Mapping[str, DesiredJob], views: Mapping[str, NodeView], now: float
 ) -> Memory:
     """Drops what does not count any more: old beliefs, refusals of other versions, pauses of nodes
-    that went away (when they come back they are told at once)."""
+    that went offline (when they come back they get a command at once)."""
 
     def counts(node: str, job: str, refusal: Pause) -> bool:
         item = desired.get(job)

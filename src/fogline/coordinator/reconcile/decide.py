@@ -1,10 +1,10 @@
 """The heart of the control loop: desired − observed = commands. No I/O, no clock.
 
-Installs go downstream first: a job is told to write somewhere only when who reads there has been
-confirmed, in this or an earlier version that reads the same. Jobs that nobody wants are removed
-together, as soon as those that stay and fed them write elsewhere. A move is an install at the new
-node, and a remove at the old one once the job runs at the new one and everybody upstream writes
-there. A node that is not online is told nothing and keeps what it runs. Every command is
+Installs go downstream first: a job is assigned to write somewhere only when who reads there has
+been confirmed, in this or an earlier version that reads the same. Jobs that are no longer desired
+are removed together, as soon as those that stay and fed them write elsewhere. A move is an install
+at the new node, and a remove at the old one once the job runs at the new one and everybody upstream
+writes there. A node that is not online gets no command and keeps what it runs. Every command is
 idempotent, so the memory may get lost.
 """
 
@@ -95,7 +95,7 @@ def left_to_do(
         for job, item in desired.items()
         if _version(look, memory, item.node, job) != item.version
     )
-    removes = frozenset(_undesired(look, memory))
+    removes = frozenset(_find_undesired(look, memory))
     arriving = {job for node, job in installs if not _reads_there(look, memory, node, job)}
     held = _held_installs(installs, arriving, order)
     held |= _held_removes(installs, removes, look, memory)
@@ -113,7 +113,7 @@ def _version(look: Look, memory: Memory, node: str, job: str) -> str:
     return observed.version if observed else REMOVED
 
 
-def _undesired(look: Look, memory: Memory) -> Iterable[tuple[str, str]]:
+def _find_undesired(look: Look, memory: Memory) -> Iterable[tuple[str, str]]:
     for node, view in look.views.items():
         for job in view.jobs:
             desired = look.desired.get(job)
@@ -146,7 +146,7 @@ def _held_removes(
     look: Look,
     memory: Memory,
 ) -> frozenset[tuple[str, str]]:
-    """A job that nobody wants waits for those upstream that stay and can be told; one that moved
+    """An undesired job waits for those upstream that stay and can be reached; one that moved
     waits until all upstream write to its new place, however long that takes."""
     lively = {
         job
@@ -167,7 +167,7 @@ def _held_removes(
 
 
 def _runs(look: Look, desired: DesiredJob, job: str) -> bool:
-    """Whether the job is at work where it shall run, as the node itself tells."""
+    """Whether the job is at work where it shall run, as the node itself reports."""
     view = look.views.get(desired.node)
     observed = view.jobs.get(job) if view else None
     if view is None or observed is None or observed.version != desired.version:
@@ -221,15 +221,15 @@ def _next_command(
     now: float,
 ) -> Command | None:
     for op, items in ready:
-        jobs = _together(node, items, memory, now)
+        jobs = _pick_batch(node, items, memory, now)
         if jobs:
             return _command(id, node, op, jobs, desired, now)
     return None
 
 
-def _together(node: str, ready: list[str], memory: Memory, now: float) -> list[str]:
+def _pick_batch(node: str, ready: list[str], memory: Memory, now: float) -> list[str]:
     """What goes in one command: all that were never refused, else one of the refused alone, so that
-    an answer tells which job is to blame."""
+    an answer shows which job is to blame."""
     fresh = [job for job in ready if (node, job) not in memory.refusals]
     if fresh:
         return fresh[:MOST_JOBS]

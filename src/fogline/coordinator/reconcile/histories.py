@@ -55,9 +55,9 @@ class Histories:
             self._counts.pop(name, None)
             self._unwritten = [change for change in self._unwritten if change.node != name]
 
-    def forgotten(self) -> frozenset[str]:
+    def forgotten_nodes(self) -> frozenset[str]:
         with self._lock:
-            known = self._watch.known.items()
+            known = self._watch.known_nodes.items()
             return frozenset(name for name, item in known if item.state == FORGOTTEN)
 
     def counts(self, name: str) -> dict[str, int]:
@@ -69,12 +69,12 @@ class Histories:
         with self._store.look() as connection:
             return history_table.read_histories(connection)
 
-    def shown(self, name: str, now: float) -> dict[str, Any]:
-        """One node's history, as REST tells it."""
+    def describe(self, name: str, now: float) -> dict[str, Any]:
+        """One node's history, as REST shows it."""
         with self._store.look() as connection:
             history = history_table.read_histories(connection, name).get(name)
             events = history_table.read_events(connection, name, MOST_SHOWN)
-        known: KnownNode | None = self._watch.known.get(name)
+        known: KnownNode | None = self._watch.known_nodes.get(name)
         if history is None or known is None:
             raise NotFoundError(f"nothing is known of a node {name!r}")
         return {

@@ -45,7 +45,7 @@ MOST_SHOWN = 20
 _say = logging.getLogger(__name__)
 
 
-class News:
+class EventCounter:
     """Counts what happens. For several threads."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class News:
     def number(self) -> int:
         return self._number
 
-    def tell(self) -> None:
+    def add(self) -> None:
         """Something may be different now."""
         with self._changed:
             self._number += 1
@@ -80,7 +80,7 @@ class Outstanding:
         with self._changed:
             self._open += commands
 
-    def answered(self, commands: int = 1) -> None:
+    def note_answers(self, commands: int = 1) -> None:
         with self._changed:
             self._open -= commands
             if not self._open:
@@ -126,8 +126,8 @@ class Loop:
         self._planner, self._nodes, self._control, self._store = planner, nodes, control, store
         self._clock, self._record = clock, record
         self.memory = Memory(seed)
-        self.news = News()
-        """Of what nodes tell and answer."""
+        self.news = EventCounter()
+        """Of what nodes report and answer."""
         self._rounds = self._sent_round = 0
         """How many have begun, and the last in which the nodes were sent all there was."""
         self._sent = threading.Condition()
@@ -146,13 +146,13 @@ class Loop:
 
     def wake(self) -> None:
         """Something has changed: look when the rest is over."""
-        self.news.tell()
+        self.news.add()
         if not self._woken.is_set():
             self._woken.set()
 
     def hurry(self, seconds: float = 0.0) -> None:
-        """Somebody wants something else: look at once. Waits up to so long until the nodes are
-        told of it: that goes before whatever else there is to do."""
+        """The desired state has changed: look at once. Waits up to so long until the nodes are
+        notified: that goes before whatever else there is to do."""
         desired = self._rounds + 1
         self._woken.set()
         self._asked.hurry()
@@ -177,7 +177,7 @@ class Loop:
         self._take_answers()
         now = self._clock()
         heard = self._control.views()
-        self._guarded(lambda: self._nodes.remember(heard, now))
+        self._call_safely(lambda: self._nodes.remember(heard, now))
         views = self._nodes.views(heard)
         plan = self._planner.plan(views)
         self._note_states({name: view.state for name, view in views.items()}, now)
@@ -193,9 +193,9 @@ class Loop:
     def _write_log(self) -> None:
         self._logged = time.monotonic()
         entries, self._entries = self._entries, []
-        self._guarded(lambda: self._store.log(entries))
+        self._call_safely(lambda: self._store.log(entries))
 
-    def _guarded(self, call: Callable[[], None]) -> None:
+    def _call_safely(self, call: Callable[[], None]) -> None:
         """What cannot be written down keeps no command from being sent."""
         try:
             call()
@@ -247,23 +247,25 @@ class Loop:
             self._note(self._clock(), "sent", body)
         self._asked.add(len(commands))
         for batch in batch_commands(commands):
-            heard = partial(self._heard, batch.commands)
+            heard = partial(self._take_outcomes, batch.commands)
             try:
                 control, seconds = self._control, DEADLINE_SECONDS
                 control.send_each(batch.op, batch.body, batch.parts, seconds, heard)
             except Exception as error:
                 heard(dict.fromkeys(batch.commands, error))
 
-    def _heard(self, commands: Mapping[str, Command], outcomes: Mapping[str, Outcome]) -> None:
+    def _take_outcomes(
+        self, commands: Mapping[str, Command], outcomes: Mapping[str, Outcome]
+    ) -> None:
         now = self._clock()
         for node, came in outcomes.items():
             command, outcome, problem = commands[node], DONE, ""
             if isinstance(came, BaseException):
-                outcome = REFUSED if self._control.refused(came) else LOST
+                outcome = REFUSED if self._control.is_refusal(came) else LOST
                 problem = str(came)
             self._answers.put((CommandResult(command.id, node, now, outcome, problem), command))
         self.wake()
-        self._asked.answered(len(outcomes))
+        self._asked.note_answers(len(outcomes))
 
     def _note_states(self, states: Mapping[str, str], now: float) -> None:
         for name, state in states.items():

@@ -21,7 +21,7 @@ from fogline.model.nodes import GONE, Node, NodeView
 
 
 class Nodes:
-    """All nodes that were ever seen: as they tell now, or gone since the coordinator last ran."""
+    """All nodes ever seen: as they report now, or offline since the coordinator last ran."""
 
     def __init__(self, control: ControlPort, store: Store) -> None:
         self._control = control
@@ -31,7 +31,7 @@ class Nodes:
         self.history = Histories(store)
 
     def views(self, heard: Mapping[str, NodeView] | None = None) -> dict[str, NodeView]:
-        """`heard`: what the nodes tell, if somebody has asked for that already."""
+        """`heard`: what the nodes report, if somebody has asked for that already."""
         now = dict(self._control.views() if heard is None else heard)
         with self._lock:
             for name, (node, at) in self._known.items():
@@ -84,7 +84,7 @@ class Planner:
         self._made_of: object = None
         self._changes = 0
 
-    def changed(self) -> None:
+    def note_change(self) -> None:
         """The store has changed."""
         with self._lock:
             self._changes += 1
@@ -107,13 +107,13 @@ class Planner:
             {item.name: item for item in stored},
             jobs,
             {
-                job: self._desired(job, node, assignment)
+                job: self._make_desired(job, node, assignment)
                 for job, (node, assignment) in assignments.items()
             },
-            Order.of(self._store.past() | upstream_of(flow)),
+            Order.of(self._store.past_jobs() | upstream_of(flow)),
         )
 
-    def _desired(self, job: str, node: str, assignment: Assignment) -> DesiredJob:
+    def _make_desired(self, job: str, node: str, assignment: Assignment) -> DesiredJob:
         """What is still desired as it was follows nothing new."""
         before, now = self._plan.desired.get(job), DesiredJob.of(node, assignment)
         same = before is not None and (before.node, before.version) == (now.node, now.version)

@@ -85,7 +85,7 @@ class SecretHandover:
             return {
                 "made": self._secret.version / 1e6,
                 "old_accepted_until": max(until, default=None),
-                "sites": [self._shown(name, view) for name, view in sorted(sites.items())],
+                "sites": [self._describe_site(name, view) for name, view in sorted(sites.items())],
             }
 
     def turn(self) -> None:
@@ -98,7 +98,7 @@ class SecretHandover:
                 self._sites[name].asked = True
             body = self._secret.as_json()
         if due:
-            heard = partial(self._heard, due)
+            heard = partial(self._take_outcomes, due)
             self._control.send_each(OP, body, {name: {} for name in due}, ANSWER_SECONDS, heard)
 
     def _is_due(self, name: str, view: NodeView, now: float) -> bool:
@@ -108,7 +108,7 @@ class SecretHandover:
         waits = site.asked or now < site.due or not view.online
         return not waits and not site.own and site.version != self._secret.version
 
-    def _heard(self, instances: Mapping[str, str], outcomes: Mapping[str, Outcome]) -> None:
+    def _take_outcomes(self, instances: Mapping[str, str], outcomes: Mapping[str, Outcome]) -> None:
         for name, outcome in outcomes.items():
             with self._lock:
                 site = self._sites.get(name)
@@ -119,7 +119,7 @@ class SecretHandover:
         site.asked = False
         try:
             if isinstance(outcome, BaseException):
-                site.refused = self._control.refused(outcome)
+                site.refused = self._control.is_refusal(outcome)
                 raise outcome
             site.version, site.own = version_of(outcome), outcome.get("own") is True
             site.attempts, site.due, site.problem, site.refused = 0, 0.0, "", False
@@ -131,7 +131,7 @@ class SecretHandover:
             wait = wait_seconds(f"{self._seed}/{name}", site.attempts)
             site.attempts, site.due = site.attempts + 1, self._clock() + wait
 
-    def _shown(self, name: str, view: NodeView) -> dict[str, Any]:
+    def _describe_site(self, name: str, view: NodeView) -> dict[str, Any]:
         site = self._sites.get(name)
         if site is None or site.instance != view.instance:
             site = _Site(view.instance)

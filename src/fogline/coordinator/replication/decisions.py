@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fogline.common.errors import NotFoundError
-from fogline.coordinator.nodes.replicas import AUTOMATIC, MANUAL, REFUSED, Decision, refused
+from fogline.coordinator.nodes.replicas import AUTOMATIC, MANUAL, REFUSED, Decision, refused_pairs
 from fogline.coordinator.nodes.store_reports import Metrics
 from fogline.coordinator.repository import replicas_table
 from fogline.coordinator.repository.store import Store
@@ -39,7 +39,7 @@ class Decisions:
         with self._lock, self._store.look() as connection:
             self._all = replicas_table.read(connection)
 
-    def wish(self, origin: str, holder: str, metrics: Metrics, at: float) -> Decision:
+    def add_manual(self, origin: str, holder: str, metrics: Metrics, at: float) -> Decision:
         """What a person asks for; it holds until it is taken back."""
         made = Decision(origin, holder, MANUAL, metrics=metrics, since=at)
         with self._lock:
@@ -48,7 +48,7 @@ class Decisions:
         return made
 
     def refuse(self, origin: str, holder: str, at: float) -> Settled:
-        """Takes back a wish. A copy that was decided here is refused from now on, until a wish."""
+        """Removes a manual copy. One decided here is refused from now on, until added manually."""
         with self._lock:
             found = tuple(item for item in self._all if item.pair == (origin, holder))
             if not found:
@@ -61,8 +61,8 @@ class Decisions:
     def settle(self, decided: Iterable[Decision]) -> Settled:
         """Replaces what was decided before by what is decided now, in one step."""
         with self._lock:
-            unwanted = refused(self._all)
-            new = {item.key: item for item in decided if item.pair not in unwanted}
+            refused = refused_pairs(self._all)
+            new = {item.key: item for item in decided if item.pair not in refused}
             old = {item.key: item for item in self._all if item.reason in AUTOMATIC}
             added = [item for key, item in new.items() if old.get(key) != item]
             dropped = [item for key, item in old.items() if key not in new]

@@ -20,7 +20,7 @@ from fogline.coordinator.nodes.replicas import (
     STABILITY,
     Decision,
     desired_copies,
-    refused,
+    refused_pairs,
     to_hold,
 )
 from fogline.coordinator.nodes.store_reports import Metrics, Report
@@ -124,7 +124,7 @@ class ReplicaLoop:
 
     def _maybe_decide(self, now: float) -> None:
         assert self._asked is not None
-        here = self._lines.answered(self._asked)
+        here = self._lines.find_answered(self._asked)
         if here is None and now < self._asked + ASK_SECONDS + SPARE_SECONDS:
             return
         self._asked, self._next = None, now + self.config.seconds
@@ -222,11 +222,11 @@ class ReplicaLoop:
 
     def _to_hold(self, holder: str, report: Report) -> dict[str, Metrics]:
         decisions = self.decisions.all()
-        unwanted, forgotten = refused(decisions), self._nodes.history.forgotten()
+        refused, forgotten = refused_pairs(decisions), self._nodes.history.forgotten_nodes()
         may_drop = {
             origin: (
                 origin in forgotten
-                or (origin, holder) in unwanted
+                or (origin, holder) in refused
                 or (origin in self._views and self._views[origin].online)
             )
             for origin in report.copies

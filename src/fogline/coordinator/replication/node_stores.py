@@ -106,7 +106,7 @@ class NodeStores:
         for line in self._lines.values():
             line.fresh, line.due = False, 0.0
 
-    def answered(self, since: float) -> frozenset[str] | None:
+    def find_answered(self, since: float) -> frozenset[str] | None:
         """Who has reported what it holds since then; None while somebody may still do."""
         here = {name: line for name, line in self._lines.items() if line.seen.online}
         if any(line.ended < since for line in here.values()):
@@ -158,14 +158,16 @@ class NodeStores:
             line.fresh = False
         except DataError as error:
             line.fresh = False
-            line.seen = replace(line.seen, bad=line.seen.bad + 1, problem=_said(line.op, error))
+            line.seen = replace(
+                line.seen, bad=line.seen.bad + 1, problem=_describe_failure(line.op, error)
+            )
         except Exception as error:
             line.fresh = False
-            line.seen = replace(line.seen, problem=_said(line.op, error))
+            line.seen = replace(line.seen, problem=_describe_failure(line.op, error))
         wait = wait_seconds(f"{self._seed}/{name}", line.attempts)
         line.attempts, line.due = line.attempts + 1, now + wait
 
 
-def _said(op: str, error: Exception) -> str:
+def _describe_failure(op: str, error: Exception) -> str:
     text = "it does not answer" if isinstance(error, TimeoutError) else str(error) or repr(error)
     return f"{op}: {text}"[:LONGEST_PROBLEM]

@@ -1,7 +1,7 @@
 """One round of decisions for queries: where each running query over stored values reads them.
 
 For each such job `fogline.adapt.replication.query_placement` finds the least F; where it is best
-not to read a source where it arises, a copy is wanted elsewhere, and the query reads that one.
+not to read a source where it arises, a copy is desired elsewhere, and the query reads that one.
 Latencies are in milliseconds, D in seconds. Reading costs a millisecond wherever it happens, so a
 copy pays only if the way is longer than that.
 
@@ -12,7 +12,7 @@ least Q; that is reported with the decision, and put in force where the configur
 `fogline.coordinator.replication.sampling`.
 
 A copy stays as long as its job runs, unless another placement has an F at least a fifth lower. A
-source whose origin or copy is away is left as it is.
+source whose origin or copy is offline is left as it is.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from fogline.coordinator.nodes.replicas import (
     Decision,
     covers,
     desired_copies,
-    refused,
-    united,
+    refused_pairs,
+    unite_metrics,
 )
 from fogline.coordinator.nodes.store_reports import Metrics
 from fogline.coordinator.replication.config import ReplicaConfig
@@ -59,7 +59,7 @@ def by_queries(
     config: ReplicaConfig,
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[Decision, ...]:
-    """The copies wanted for these jobs; those of other jobs are not among them any more.
+    """The copies desired for these jobs; those of other jobs are not among them any more.
 
     `situation` holds what is decided by stability already. The time to solve is shared out among
     the jobs that are left.
@@ -98,14 +98,14 @@ class _Placing:
         self, situation: Situation, job: FabricJob, config: ReplicaConfig, room: dict[str, int]
     ) -> None:
         self._situation, self._job, self._config, self._room = situation, job, config, room
-        self._refused = refused(situation.decisions)
+        self._refused = refused_pairs(situation.decisions)
         self._desired = desired_copies(situation.decisions)
         self._before = [i for i in situation.decisions if i.reason == QUERY and i.job == job.name]
         self.read: dict[str, tuple[str, FabricStream]] = {}
         """By source: its origin, and what is read there."""
 
     def decide(self, seconds: float) -> list[Decision]:
-        kept = [item for item in self._before if self._is_away(item)]
+        kept = [item for item in self._before if self._is_offline(item)]
         query = self.query({item.origin for item in kept})
         if query is None:
             return kept
@@ -114,7 +114,7 @@ class _Placing:
         better = best.objective < GAIN * present.objective
         return kept + self._decisions(query, best if better else present, seconds / MOST_TRIES)
 
-    def _is_away(self, item: Decision) -> bool:
+    def _is_offline(self, item: Decision) -> bool:
         return not {item.origin, item.holder} <= self._situation.here
 
     def query(self, left_alone: set[str]) -> ReplicaQuery | None:
@@ -156,11 +156,11 @@ class _Placing:
         return measured if measured is not None and 0 <= measured < LONGEST - READ_MS else None
 
     def _cost(self, origin: str, holder: str, metrics: Metrics) -> int:
-        """Bytes that a copy would take there besides what is wanted there anyway."""
+        """Bytes that a copy would take there besides what is desired there anyway."""
         here = self._desired.get(holder, {})
         if origin not in here:
             return self._situation.copy_size(origin, holder, metrics)
-        both = united(here[origin], metrics)
+        both = unite_metrics(here[origin], metrics)
         size = self._situation.copy_size
         return max(size(origin, holder, both) - size(origin, holder, here[origin]), 0)
 
@@ -182,10 +182,10 @@ class _Placing:
             too_much = self._too_much(best.nodes)
             if not too_much:
                 return best
-            query = _without(query, too_much)
+            query = _drop_candidates(query, too_much)
         return evaluate(query, {**best.nodes, **{name: self.read[name][0] for name in too_much}})
 
-    def _sampled(
+    def _sample_placement(
         self, query: ReplicaQuery, placed: QueryPlacement, seconds: float
     ) -> QueryPlacement:
         """The second step: how much less could be sent of what `SAMPLE` leaves, at the same F."""
@@ -217,33 +217,33 @@ class _Placing:
             "home_objective": home.objective / least_fraction,
             "proven": placed.proven,
         }
-        sampled = self._sampled(query, placed, seconds) if least_fraction < 1 else None
+        sampled = self._sample_placement(query, placed, seconds) if least_fraction < 1 else None
         if sampled is not None:
             figures["sampled_latency_ms"] = sampled.latency
         for name, node in placed.nodes.items():
             origin, stream = self.read[name]
             if node != origin:
                 known = found.get((origin, node))
-                both = united(known.metrics, stream.metrics) if known else stream.metrics
+                both = unite_metrics(known.metrics, stream.metrics) if known else stream.metrics
                 detail = figures | {"share": stream.fraction}
                 if sampled is not None:
                     detail["sampled_share"] = stream.fraction * sampled.quality[name]
                 now, job = self._situation.now, self._job.name
                 found[origin, node] = Decision(origin, node, QUERY, job, both, now, detail)
-        return [self._noted(item) for item in found.values()]
+        return [self._keep_or_reserve(item) for item in found.values()]
 
-    def _noted(self, item: Decision) -> Decision:
+    def _keep_or_reserve(self, item: Decision) -> Decision:
         """As it was decided before, if it was; else the room it takes is taken."""
         for before in self._before:
             if before.pair == item.pair and before.metrics == item.metrics:
                 return before
         self._room[item.holder] -= self._cost(item.origin, item.holder, item.metrics)
         here = self._desired.setdefault(item.holder, {})
-        here[item.origin] = united(here.get(item.origin, ()), item.metrics)
+        here[item.origin] = unite_metrics(here.get(item.origin, ()), item.metrics)
         return item
 
 
-def _without(query: ReplicaQuery, places: Mapping[str, str]) -> ReplicaQuery:
+def _drop_candidates(query: ReplicaQuery, places: Mapping[str, str]) -> ReplicaQuery:
     """The query with these nodes left out for these sources."""
     sources = tuple(
         replace(s, candidates=tuple(c for c in s.candidates if c.node != places.get(s.name)))

@@ -27,7 +27,7 @@ class ReplicaService:
     ) -> None:
         self._loop, self._nodes, self._store, self._clock = loop, nodes, store, clock
 
-    def shown(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         loop, now = self._loop, self._clock()
         seen, history = loop.seen, self._nodes.history
         counts = {name: history.counts(name) for name in seen}
@@ -44,8 +44,8 @@ class ReplicaService:
             "shares": loop.sample_fractions,
         }
 
-    def want(self, origin: str, holder: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """A person wants a copy; what is wanted there already for other reasons stays."""
+    def add_copy(self, origin: str, holder: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Adds a manual copy; what is desired there already for other reasons stays."""
         unknown = sorted(set(body) - {"metrics"})
         if unknown:
             raise DataError(f"unknown: {', '.join(unknown)[:200]}", "metrics is known")
@@ -54,14 +54,14 @@ class ReplicaService:
             raise DataError("a copy of no metrics", "name some, or null for all")
         self._check_pair(origin, holder)
         self._check_room(origin, holder, metrics)
-        self._loop.decisions.wish(origin, holder, metrics, self._clock())
-        self._changed("copy", origin, holder)
+        self._loop.decisions.add_manual(origin, holder, metrics, self._clock())
+        self._record_change("copy", origin, holder)
         return self._one(origin, holder)
 
     def refuse(self, origin: str, holder: str) -> dict[str, Any]:
-        """Takes a wish back; a copy that was decided is refused until somebody wishes for it."""
+        """Removes a manual copy; one that was decided is refused until it is added manually."""
         self._loop.decisions.refuse(origin, holder, self._clock())
-        self._changed("no copy", origin, holder)
+        self._record_change("no copy", origin, holder)
         pairs = {item.pair for item in self._loop.decisions.all() if item.reason == REFUSED}
         answer = {"origin": origin, "holder": holder}
         return answer | {"removed": True, "refused": (origin, holder) in pairs}
@@ -89,10 +89,10 @@ class ReplicaService:
         if not {origin, holder} <= reports.keys():
             return
         others = tuple(i for i in self._loop.decisions.all() if i.key != _key(origin, holder))
-        wish = Decision(origin, holder, MANUAL, metrics=metrics)
-        both = desired_copies((*others, wish))[holder][origin]
+        manual = Decision(origin, holder, MANUAL, metrics=metrics)
+        both = desired_copies((*others, manual))[holder][origin]
         situation = Situation(
-            self._clock(), reports, decisions=tuple(i for i in others if i.pair != wish.pair)
+            self._clock(), reports, decisions=tuple(i for i in others if i.pair != manual.pair)
         )
         size = situation.copy_size(origin, holder, both)
         room = situation.room(self._loop.config.capacity)[holder]
@@ -104,7 +104,7 @@ class ReplicaService:
         found = copy_statuses(self._loop.decisions.all(), self._loop.seen, self._clock())
         return next(i for i in found if (i["origin"], i["holder"]) == (origin, holder))
 
-    def _changed(self, kind: str, origin: str, holder: str) -> None:
+    def _record_change(self, kind: str, origin: str, holder: str) -> None:
         self._loop.wake()
         body = {"origin": origin, "holder": holder, "reason": MANUAL}
         self._store.log([Entry(self._clock(), kind, body)])

@@ -1,5 +1,5 @@
 """One round of decisions by stability: `fogline.adapt.replication.stability` over what the nodes
-told. No I/O.
+reported. No I/O.
 
 A copy that was decided stays: scores move all the time, and data that was sent once is best kept.
 It goes when its origin or its holder is forgotten, or when a person refuses it.
@@ -24,7 +24,13 @@ from fogline.adapt.replication.stability import (
     stability,
 )
 from fogline.adapt.replication.uncopied import uncopied
-from fogline.coordinator.nodes.replicas import STABILITY, Decision, desired_copies, refused, united
+from fogline.coordinator.nodes.replicas import (
+    STABILITY,
+    Decision,
+    desired_copies,
+    refused_pairs,
+    unite_metrics,
+)
 from fogline.coordinator.nodes.store_reports import Metrics, Report, as_pattern
 
 MOST_NAMED = 1000
@@ -37,9 +43,9 @@ class Situation:
 
     now: float
     reports: Mapping[str, Report] = field(default_factory=dict)
-    """What each node with a store told last."""
+    """What each node with a store reported last."""
     here: frozenset[str] = frozenset()
-    """Who told it in this round: the others neither give nor take."""
+    """Who reported in this round: the others neither give nor take."""
     histories: Mapping[str, NodeHistory] = field(default_factory=dict)
     decisions: tuple[Decision, ...] = ()
     links: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -58,7 +64,7 @@ class Situation:
         return size if metrics is None or source is None else min(size, max(source.bytes - 1, 0))
 
     def copies(self) -> tuple[Replica, ...]:
-        """All that are wanted, whoever wants them."""
+        """All desired copies, for whatever reason."""
         stable = {item.pair for item in self.decisions if item.reason == STABILITY}
         return tuple(
             Replica(
@@ -117,24 +123,24 @@ def _replicas(situation: Situation) -> Replicas:
     for item in situation.decisions:
         if item.reason == STABILITY:
             chosen[item.origin] = max(chosen.get(item.origin, item.since), item.since)
-    pieces = {name: _uncovered(situation, name) for name in situation.reports}
+    pieces = {name: _uncovered_sizes(situation, name) for name in situation.reports}
     return Replicas(
         {name: report.bytes for name, report in situation.reports.items()},
         situation.copies(),
         chosen,
         frozenset(situation.reports.keys() - situation.here),
-        refused(situation.decisions),
+        refused_pairs(situation.decisions),
         {name: min(sizes.values()) for name, sizes in pieces.items() if sizes},
     )
 
 
-def _uncovered(situation: Situation, origin: str) -> dict[str, int]:
+def _uncovered_sizes(situation: Situation, origin: str) -> dict[str, int]:
     """The sizes of a node's metrics that no copy by stability holds."""
     report = situation.reports[origin]
     sizes = {name: size for name, size in report.metrics.items() if size > 0}
     for item in situation.decisions:
         if item.reason == STABILITY and item.origin == origin:
-            held = set(sizes) if item.metrics is None else report.named(item.metrics)
+            held = set(sizes) if item.metrics is None else report.match_metrics(item.metrics)
             sizes = {name: size for name, size in sizes.items() if name not in held}
     return sizes
 
@@ -143,11 +149,13 @@ def _part(situation: Situation, placed: Placement) -> Metrics:
     """What the destination is to hold of the origin: what it does by now, and as many more
     metrics as fit, the smallest first."""
     room, names = placed.size, []
-    uncovered = sorted(_uncovered(situation, placed.origin).items(), key=lambda item: item[::-1])
+    uncovered = sorted(
+        _uncovered_sizes(situation, placed.origin).items(), key=lambda item: item[::-1]
+    )
     for name, size in uncovered[:MOST_NAMED]:
         if size > room:
             break
         room -= size
         names.append(as_pattern(name))
     here = desired_copies(item for item in situation.decisions if item.reason == STABILITY)
-    return united(here.get(placed.destination, {}).get(placed.origin, ()), tuple(names))
+    return unite_metrics(here.get(placed.destination, {}).get(placed.origin, ()), tuple(names))

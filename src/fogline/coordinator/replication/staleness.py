@@ -25,13 +25,13 @@ _SHORTEST, _LONGEST = 3600.0, 168 * 3600.0
 
 def behind(situation: Situation, origin: str, holder: str, metrics: Metrics) -> float | None:
     """Seconds; None where a copy would never catch up."""
-    latency = _measured(situation.links, origin, holder) or 0.0
-    mbits = _measured(situation.mbits, origin, holder)
-    load = 0.0 if not mbits else _arising(situation, origin, metrics) / (mbits * _BYTES_PER_MBIT)
+    latency = _measured_link(situation.links, origin, holder) or 0.0
+    mbits = _measured_link(situation.mbits, origin, holder)
+    load = 0.0 if not mbits else _write_rate(situation, origin, metrics) / (mbits * _BYTES_PER_MBIT)
     return (EXCHANGE_SECONDS + latency / 1000) / (1 - load) if load < 1 else None
 
 
-def _arising(situation: Situation, origin: str, metrics: Metrics) -> float:
+def _write_rate(situation: Situation, origin: str, metrics: Metrics) -> float:
     """Bytes a second, on the average of what the origin stores."""
     known = situation.histories.get(origin)
     age = situation.now - known.start if known else _SHORTEST
@@ -39,7 +39,7 @@ def _arising(situation: Situation, origin: str, metrics: Metrics) -> float:
     return size / min(max(age, _SHORTEST), _LONGEST)
 
 
-def _measured(ways: Mapping[tuple[str, str], float], one: str, other: str) -> float | None:
+def _measured_link(ways: Mapping[tuple[str, str], float], one: str, other: str) -> float | None:
     """Who holds measures best, since it is who asks; what cannot be counts as not measured."""
     measured = ways.get((other, one), ways.get((one, other)))
     return measured if measured is not None and 0 <= measured < 1e9 else None

@@ -11,7 +11,7 @@ from fogline.coordinator.nodes.store_reports import Held, Metrics
 from fogline.coordinator.reconcile.histories import scores
 from fogline.coordinator.replication.node_stores import StoreView
 
-HELD, WANTED, KEPT, LEAVING, UNWANTED = "held", "wanted", "kept", "leaving", "refused"
+HELD, DESIRED, KEPT, LEAVING = "held", "wanted", "kept", "leaving"
 
 
 def copy_statuses(
@@ -42,13 +42,13 @@ def _copy(
     now: float,
 ) -> dict[str, Any]:
     origin, name = pair
-    is_wanted = origin in targets.get(name, {})
-    metrics = targets[name][origin] if is_wanted else held.metrics if held else ()
-    if is_wanted:
+    is_desired = origin in targets.get(name, {})
+    metrics = targets[name][origin] if is_desired else held.metrics if held else ()
+    if is_desired:
         complete = held is not None and held.until is not None and covers(held.metrics, metrics)
-        state = HELD if complete else WANTED
+        state = HELD if complete else DESIRED
     elif held is None:
-        state = UNWANTED
+        state = REFUSED
     else:
         state = KEPT if holder and holder.desired and origin in holder.desired else LEAVING
     until = held.until if held else None

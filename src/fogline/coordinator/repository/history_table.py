@@ -89,7 +89,7 @@ def write(connection: Connection, changes: Iterable[NodeChange]) -> None:
 
 
 def forget(connection: Connection, name: str) -> None:
-    """That it was forgotten is remembered: it tells a node nobody wants from one never heard of."""
+    """That it was forgotten is remembered: it is not the same as never seen."""
     events, states = schema.node_events, schema.node_states
     connection.execute(delete(events).where(events.c.name == name))
     mark = update(states).where(states.c.name == name).values(state=FORGOTTEN, **_NO_PAST)

@@ -27,11 +27,11 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def packed(text: str) -> bytes:
+def compress_text(text: str) -> bytes:
     return zlib.compress(text.encode("utf-8", "surrogatepass"), 9)
 
 
-def unpacked(body: bytes) -> str:
+def decompress_text(body: bytes) -> str:
     try:
         return zlib.decompress(body).decode("utf-8", "surrogatepass")
     except (zlib.error, UnicodeDecodeError) as error:
@@ -42,13 +42,13 @@ def job_row(job: Job, pipeline: str, place: int) -> tuple[dict[str, Any], str | 
     """The row of `schema.jobs`, and the query text that belongs to it."""
     data = job.as_json()
     text = data["work"].pop("query", None)
-    data["work"] = _without(data["work"], _WORK_DEFAULTS)
+    data["work"] = _drop_defaults(data["work"], _WORK_DEFAULTS)
     del data["name"]
     row = {
         "name": job.name,
         "pipeline": pipeline,
         "place": place,
-        "body": compact(_without(data, _DEFAULTS)),
+        "body": compact(_drop_defaults(data, _DEFAULTS)),
         "text": None if text is None else digest_of(text),
     }
     return row, text
@@ -68,7 +68,7 @@ compact = json.JSONEncoder(separators=(",", ":")).encode
 """JSON without blanks."""
 
 
-def _without(data: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_defaults(data: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: value for key, value in data.items() if key not in defaults or value != defaults[key]
     }

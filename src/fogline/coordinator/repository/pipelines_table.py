@@ -11,11 +11,11 @@ from sqlalchemy import Connection, delete, func, or_, select
 from fogline.coordinator.repository import schema
 from fogline.coordinator.repository.job_rows import (
     compact,
+    compress_text,
+    decompress_text,
     digest_of,
     job_of,
     job_row,
-    packed,
-    unpacked,
 )
 from fogline.model.jobs import Job, Pipeline
 
@@ -40,7 +40,9 @@ class Stored:
 def read_pipelines(connection: Connection) -> dict[str, Stored]:
     """By name."""
     found = connection.execute(select(schema.pipelines).order_by(schema.pipelines.c.name)).all()
-    texts = {row.digest: unpacked(row.body) for row in connection.execute(select(schema.texts))}
+    texts = {
+        row.digest: decompress_text(row.body) for row in connection.execute(select(schema.texts))
+    }
     jobs: dict[str, list[Job]] = {}
     for row in connection.execute(select(schema.jobs).order_by(schema.jobs.c.place)):
         jobs.setdefault(row.pipeline, []).append(job_of(row._asdict(), texts))
@@ -130,7 +132,9 @@ def _write_texts(connection: Connection, texts: Mapping[str, str]) -> None:
     table = schema.texts
     known = set(connection.execute(select(table.c.digest)).scalars())
     rows = [
-        {"digest": key, "body": packed(text)} for key, text in texts.items() if key not in known
+        {"digest": key, "body": compress_text(text)}
+        for key, text in texts.items()
+        if key not in known
     ]
     if rows:
         connection.execute(table.insert(), rows)

@@ -65,7 +65,7 @@ class Store:
         self._lock = threading.Lock()
         self._file = Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else None
         if self._file is not None and (wrong := open_seal(self._file)):
-            raise _damaged(self._file, wrong)
+            raise _damage_error(self._file, wrong)
         self._engine = _engine(url)
         self._sqlite = self._engine.dialect.name == "sqlite"
         self._logged = 0
@@ -92,15 +92,15 @@ class Store:
         except DatabaseError as error:
             found = str(error.orig)
         if found != "ok":
-            raise _damaged(file, str(found))
+            raise _damage_error(file, str(found))
 
     # ── pipelines ────────────────────────────────────────────────────────────────────────────────
 
     def pipelines(self) -> tuple[Stored, ...]:
-        return tuple(self._known().pipelines.values())
+        return tuple(self._load_kept().pipelines.values())
 
     def pipeline(self, name: str) -> Stored | None:
-        return self._known().pipelines.get(name)
+        return self._load_kept().pipelines.get(name)
 
     def put(
         self,
@@ -111,7 +111,7 @@ class Store:
         upstream: Mapping[str, Iterable[str]] | None = None,
     ) -> int:
         """Replaces a pipeline and answers its revision. `upstream` is kept for jobs that go."""
-        kept = self._known()
+        kept = self._load_kept()
         before = kept.pipelines.get(pipeline.name)
         revision = before.revision + 1 if before else 1
         stored = Stored(pipeline, format, text, revision, at)
@@ -124,7 +124,7 @@ class Store:
         self, name: str, at: float, upstream: Mapping[str, Iterable[str]] | None = None
     ) -> bool:
         """Whether there was such a pipeline."""
-        kept = self._known()
+        kept = self._load_kept()
         before = kept.pipelines.get(name)
         if before is None:
             return False
@@ -133,11 +133,11 @@ class Store:
         self._kept = kept.delete(name, upstream or {})
         return True
 
-    def past(self) -> dict[str, frozenset[str]]:
+    def past_jobs(self) -> dict[str, frozenset[str]]:
         """Jobs that were ours once, with the jobs that were upstream of them."""
-        return self._known().past
+        return self._load_kept().past
 
-    def _known(self) -> Kept:
+    def _load_kept(self) -> Kept:
         """Read once; changes are made in both places, one after the other by whoever calls."""
         if self._kept is None:
             with self.look() as connection:
@@ -182,7 +182,7 @@ class Store:
             connection.execute(table.insert(), rows)
 
     def forget_node(self, name: str) -> None:
-        """With its history, and what was wanted of its values or of it as a holder of others'."""
+        """With its history, and the copies decided of its values, or held by it of others'."""
         with self.change() as connection:
             connection.execute(delete(schema.nodes).where(schema.nodes.c.name == name))
             history_table.forget(connection, name)
@@ -240,7 +240,7 @@ class Store:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").close()
 
 
-def _damaged(file: Path, reason: str) -> RepositoryError:
+def _damage_error(file: Path, reason: str) -> RepositoryError:
     return RepositoryError(f"{file} is damaged: {reason}", remedy(file))
 
 

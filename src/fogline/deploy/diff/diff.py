@@ -45,9 +45,9 @@ class Change(NamedTuple):
         if kind == REDIRECTED and self.old.writes != self.new.writes:
             return f"redirected from {_places(self.old.writes)} to {_places(self.new.writes)}"
         if kind == MUTED:
-            return f"muted {_without(self.new.muted, self.old.muted)}"
+            return f"muted {_list_missing(self.new.muted, self.old.muted)}"
         if kind == UNMUTED:
-            return f"unmuted {_without(self.old.muted, self.new.muted)}"
+            return f"unmuted {_list_missing(self.old.muted, self.new.muted)}"
         return kind
 
     def as_json(self) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _besides(job: Job) -> str:
     return f": {', '.join(job.work.insights)}"
 
 
-def _without(names: tuple[str, ...], others: tuple[str, ...]) -> str:
+def _list_missing(names: tuple[str, ...], others: tuple[str, ...]) -> str:
     return ", ".join(name for name in names if name not in others)
 
 

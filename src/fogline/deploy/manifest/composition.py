@@ -1,6 +1,6 @@
 """Compositions: jobs at sites, written down in YAML.
 
-Takes SpecK's field names and ours, also mixed. Only what can be told from the text alone is checked
+Takes SpecK's field names and ours, also mixed. Only what the text alone can show is checked
 here; `resolve` looks names, code and topics up.
 """
 
@@ -97,7 +97,7 @@ class _Reader:
         fields = Fields(value, self._problems)
         unread = _Unread(self._problems)
         fields.refuse_unknown(JOB_FIELDS, "a job")
-        unread.fields |= {_meant(name) for name in value.fields if name not in JOB_FIELDS}
+        unread.fields |= {_guess_field(name) for name in value.fields if name not in JOB_FIELDS}
         name = unread.of("name", lambda: fields.one_of("name", "job_name"))
         if name is None and not unread.fields & {UNKNOWN, "name"}:
             unread.of("name", lambda: self._no_name(value))
@@ -180,7 +180,7 @@ class _Reader:
         return {name: word.text for name, word in words.items() if word is not None}
 
 
-def _meant(field: str) -> str:
+def _guess_field(field: str) -> str:
     """What an unknown field of a job is likely to be, as a job names what was not read."""
     name = closest(field, JOB_FIELDS)
     if name.startswith(("source_", "sink_")):

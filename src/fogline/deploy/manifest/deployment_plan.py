@@ -31,7 +31,7 @@ from fogline.deploy.manifest.operations import (
     PlanDocument,
 )
 from fogline.deploy.manifest.problems import Lines, Problems
-from fogline.deploy.manifest.tree import Word, read_scalar, shortened
+from fogline.deploy.manifest.tree import Word, read_scalar, shorten
 from fogline.model.jobs import Scalar
 
 _INPUT = "input."
@@ -102,7 +102,7 @@ class _Wiring:
                 found[name] = values[0]
             else:
                 at = operation.argument_spots.get(name, operation.id.at)
-                self.problems.add("TYPE", f"{shortened(name)} must be one value", at)
+                self.problems.add("TYPE", f"{shorten(name)} must be one value", at)
         return found
 
     def _input(self, operation: Operation) -> dict[str, str]:
@@ -123,15 +123,15 @@ class _Wiring:
     def _source_topics(self, operation: Operation) -> Iterator[Word]:
         """Of an operation the topic it writes; whatever else is named is the topic itself."""
         for source in operation.sources:
-            named = self._named(source.text)
+            named = self._find_operations(source.text)
             topics = [Word(t.text, source.at) for op in named for t in op.topics]
             if named and not topics:
-                message = f"{shortened(source.text)} names no topic to read"
+                message = f"{shorten(source.text)} names no topic to read"
                 self.problems.add("TOPIC", message, source.at, f"add {SUBSCRIBE_TOPIC}")
             yield from topics if named else (source,)
 
     def _writes(self, operation: Operation) -> Iterator[WrittenPlace]:
-        targets = [op for word in operation.targets for op in self._named(word.text)]
+        targets = [op for word in operation.targets for op in self._find_operations(word.text)]
         inherited = (topic for op in targets if op.action == INGESTION for topic in op.topics)
         for topic in operation.arguments.get(PUBLISH_TOPIC) or tuple(inherited):
             yield from self._at(topic, self._ingesting(topic.text) or targets)
@@ -146,6 +146,6 @@ class _Wiring:
     def _ingesting(self, topic: str) -> list[Operation]:
         return self._ingestions.get(topic, [])
 
-    def _named(self, reference: str) -> list[Operation]:
+    def _find_operations(self, reference: str) -> list[Operation]:
         """The operations with this id, or whose node description has it."""
         return self._names.get(reference, [])

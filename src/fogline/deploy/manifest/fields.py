@@ -15,7 +15,7 @@ from fogline.deploy.manifest.tree import (
     Word,
     kind_of,
     plain_data,
-    shortened,
+    shorten,
 )
 from fogline.model.jobs import Scalar
 
@@ -38,7 +38,7 @@ class Fields:
         value = self.value(name)
         if value is None or isinstance(value, Word):
             return value
-        self._wrong(name, value, "a text")
+        self._add_type_problem(name, value, "a text")
         return None
 
     def one_of(self, *names: str) -> Word | None:
@@ -55,21 +55,21 @@ class Fields:
             return default
         if isinstance(value, Word) and value.text.lower() in _TRUTH:
             return _TRUTH[value.text.lower()]
-        self._wrong(name, value, "true or false")
+        self._add_type_problem(name, value, "true or false")
         return default
 
     def items(self, name: str) -> tuple[TreeValue, ...]:
         value = self.value(name)
         if value is None or isinstance(value, Items):
             return () if value is None else value.items
-        self._wrong(name, value, "a list")
+        self._add_type_problem(name, value, "a list")
         return ()
 
     def mapping(self, name: str) -> TreeTable | None:
         value = self.value(name)
         if value is None or isinstance(value, TreeTable):
             return value
-        self._wrong(name, value, "a mapping")
+        self._add_type_problem(name, value, "a mapping")
         return None
 
     def scalars(self, name: str) -> dict[str, Scalar]:
@@ -79,7 +79,7 @@ class Fields:
         for key, value in table.fields.items() if table else ():
             single = value.value if isinstance(value, Word) else None
             if single is None:
-                self._wrong(shortened(key), value, "a text, a number, true or false")
+                self._add_type_problem(shorten(key), value, "a text, a number, true or false")
             else:
                 found[key] = single
         return found
@@ -112,11 +112,11 @@ class Fields:
     def refuse_unknown(self, known: tuple[str, ...], what: str) -> None:
         for name, key in self.table.keys.items():
             if name not in known:
-                message = f"{what} has no field {shortened(name)!r}"
+                message = f"{what} has no field {shorten(name)!r}"
                 hint = "fields: " + ", ".join(known)
                 self._problems.add_unknown("FIELD", message, key.at, name, known, hint)
 
-    def _wrong(self, name: str, value: TreeValue, expected: str) -> None:
+    def _add_type_problem(self, name: str, value: TreeValue, expected: str) -> None:
         self._problems.add("TYPE", f"{name} must be {expected}, not {kind_of(value)}", value.at)
 
 
@@ -127,6 +127,6 @@ def entry_word(word: Word, as_class: bool, problems: Problems) -> Word | None:
         text = ":".join(text.rsplit(".", 1))
     if _ENTRY.fullmatch(text):
         return Word(text, word.at)
-    message = f"{shortened(word.text)!r} names no function"
+    message = f"{shorten(word.text)!r} names no function"
     problems.add("ENTRY", message, word.at, "write module:function")
     return None

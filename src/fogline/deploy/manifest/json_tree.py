@@ -16,7 +16,7 @@ from fogline.deploy.manifest.tree import (
     TreeTable,
     TreeValue,
     Word,
-    shortened,
+    shorten,
 )
 from fogline.deploy.manifest.yaml_tree import usable_text
 
@@ -90,7 +90,7 @@ class _Reader:
         if sign not in ("{", "["):
             return self._scalar(at)
         if len(stack) >= MAX_DEPTH:
-            raise self._wrong(f"more than {MAX_DEPTH} levels of nesting")
+            raise self._make_error(f"more than {MAX_DEPTH} levels of nesting")
         self._place += 1
         stack.append(_Open(sign == "{", at))
         if sign == "[":
@@ -113,7 +113,7 @@ class _Reader:
         """Behind a value: a comma, or the end of what it is in."""
         sign, ending = self._sign(), "}" if stack[-1].mapping else "]"
         if sign not in (",", ending):
-            raise self._wrong(f"expected ',' or '{ending}'")
+            raise self._make_error(f"expected ',' or '{ending}'")
         self._place += 1
         return stack.pop().closed() if sign == ending else None
 
@@ -124,17 +124,17 @@ class _Reader:
             return
         key = cast(Word, parent.key)
         if key.text in parent.fields:
-            self._problems.add("DUPLICATE", f"{shortened(key.text)} is given twice", key.at)
+            self._problems.add("DUPLICATE", f"{shorten(key.text)} is given twice", key.at)
         parent.fields.setdefault(key.text, value)
         parent.keys.setdefault(key.text, key)
 
     def _key(self, parent: _Open) -> None:
         if self._sign() != '"':
-            raise self._wrong("expected a field's name in double quotes")
+            raise self._make_error("expected a field's name in double quotes")
         at = self.spot(self._place)
         parent.key = Word(self._string(), at)
         if self._sign() != ":":
-            raise self._wrong("expected ':'")
+            raise self._make_error("expected ':'")
         self._place += 1
 
     def _scalar(self, at: Spot) -> Word:
@@ -146,21 +146,21 @@ class _Reader:
             return Word(text, at, starts=starts)
         bare = _BARE.match(self._text, self._place)
         if bare is None:
-            raise self._wrong("expected a value")
+            raise self._make_error("expected a value")
         self._place = bare.end()
         return Word(bare[0], at, plain=True)
 
     def _string(self) -> str:
         text, end = scanstring(self._text, self._place + 1, True)
         if _SURROGATE.search(text):
-            raise self._wrong("half of a surrogate pair")
+            raise self._make_error("half of a surrogate pair")
         self._place = end
         return cast(str, text)
 
     def _count(self) -> None:
         self._values += 1
         if self._values > MAX_VALUES:
-            raise self._wrong(f"more than {MAX_VALUES} values")
+            raise self._make_error(f"more than {MAX_VALUES} values")
 
     def _sign(self) -> str:
         """The next character that is no blank; empty at the end."""
@@ -170,8 +170,8 @@ class _Reader:
 
     def _last(self, value: TreeValue) -> TreeValue:
         if self._sign():
-            raise self._wrong("something stands behind the end")
+            raise self._make_error("something stands behind the end")
         return value
 
-    def _wrong(self, message: str) -> JSONDecodeError:
+    def _make_error(self, message: str) -> JSONDecodeError:
         return JSONDecodeError(message, self._text, self._place)

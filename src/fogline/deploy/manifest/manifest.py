@@ -2,7 +2,7 @@
 
 What the readers of compositions and of deployment plans both give, and what `resolve` takes. They
 raise nothing: what is wrong in one place does not keep the rest from being read, and `resolve`
-tells it together with what it finds itself.
+reports it together with what it finds itself.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fogline.deploy.manifest.problems import Lines, Problems, Where
-from fogline.deploy.manifest.tree import START, Spot, Word, shortened
+from fogline.deploy.manifest.tree import START, Spot, Word, shorten
 from fogline.model.jobs import Scalar
 
 DEPLOY, UPDATE, UNINSTALL = "deploy", "update", "uninstall"
@@ -80,9 +80,9 @@ class WrittenJob(NamedTuple):
         return self.action == UNINSTALL or (self.action != DEPLOY and self.binary is None)
 
     @property
-    def called(self) -> str:
+    def label(self) -> str:
         """The job, for messages."""
-        return f"job {shortened(self.name.text)}" if self.name.text else "this job"
+        return f"job {shorten(self.name.text)}" if self.name.text else "this job"
 
     def at(self, name: str = "") -> Spot:
         return self.spots.get(name, self.spots.get("", START))

@@ -16,7 +16,7 @@ from fogline.deploy.manifest.tree import (
     TreeValue,
     Word,
     kind_of,
-    shortened,
+    shorten,
 )
 
 INGESTION = "ingestion"
@@ -107,7 +107,7 @@ class PlanDocument:
     def _parts(self, tree: TreeValue) -> Iterator[tuple[str, TreeValue]]:
         """Operations in their order; the placement and the name are put aside."""
         for key, value in self._pairs(tree):
-            match _joined(key.text):
+            match _join_words(key.text):
                 case "computation":
                     yield from self._parts(value)
                 case "operation":
@@ -119,7 +119,7 @@ class PlanDocument:
                 case "name":
                     self.name = value.text if isinstance(value, Word) else ""
                 case _:
-                    message = f"a deployment plan has no {shortened(key.text)!r}"
+                    message = f"a deployment plan has no {shorten(key.text)!r}"
                     self._problems.add("FIELD", message, key.at, "Operation or Placement")
 
     def _pairs(self, value: TreeValue) -> Iterator[tuple[Word, TreeValue]]:
@@ -130,13 +130,15 @@ class PlanDocument:
             else:
                 self._problems.add("TYPE", f"must be an object, not {kind_of(item)}", item.at)
 
-    def _known(self, value: TreeValue, names: Mapping[str, str], what: str) -> dict[str, TreeValue]:
+    def _read_known(
+        self, value: TreeValue, names: Mapping[str, str], what: str
+    ) -> dict[str, TreeValue]:
         """One object of all: its fields under their usual names."""
         found: dict[str, TreeValue] = {}
         for key, inner in self._pairs(value):
-            name = names.get(_joined(key.text))
+            name = names.get(_join_words(key.text))
             if name is None:
-                message = f"{what} has no {shortened(key.text)!r}"
+                message = f"{what} has no {shorten(key.text)!r}"
                 hint = "known: " + ", ".join(dict.fromkeys(names.values()))
                 self._problems.add_unknown("FIELD", message, key.at, key.text, names.values(), hint)
             elif name in found:
@@ -150,8 +152,8 @@ class PlanDocument:
     def _read_placements(self) -> None:
         for _, value in self._placements:
             keys = value.fields if isinstance(value, TreeTable) else {}
-            if any(_joined(key) in _PLACEMENT_FIELDS for key in keys):
-                fields = self._known(value, _PLACEMENT_FIELDS, "a placement")
+            if any(_join_words(key) in _PLACEMENT_FIELDS for key in keys):
+                fields = self._read_known(value, _PLACEMENT_FIELDS, "a placement")
                 self._place(fields.get("operation"), fields.get("nodes"), value.at)
             else:
                 for key, nodes in self._pairs(value):
@@ -162,7 +164,7 @@ class PlanDocument:
             message = "a placement names an operation and its nodes"
             self._problems.add("TYPE", message, at, '{"OP ID": "001", "P ID": "PI-1, PI-2"}')
         elif operation.text in self._placed:
-            message = f"{shortened(operation.text)} is placed twice"
+            message = f"{shorten(operation.text)} is placed twice"
             self._problems.add("DUPLICATE", message, operation.at)
         else:
             self._placed[operation.text] = self._names(nodes)
@@ -171,11 +173,11 @@ class PlanDocument:
         seen: set[str] = set()
         for operation in operations:
             if operation.id.text in seen:
-                message = f"there are two operations {shortened(operation.id.text)}"
+                message = f"there are two operations {shorten(operation.id.text)}"
                 self._problems.add("DUPLICATE", message, operation.id.at)
             seen.add(operation.id.text)
         for key in self._placed.keys() - seen:
-            message = f"{shortened(key)} is placed, but there is no such operation"
+            message = f"{shorten(key)} is placed, but there is no such operation"
             self._problems.add_unknown("PLACEMENT", message, self._spot_of(key), key, seen)
 
     def _spot_of(self, operation: str) -> Spot:
@@ -186,18 +188,18 @@ class PlanDocument:
 
     def _operation(self, value: TreeValue) -> Operation | None:
         before = len(self._problems)
-        fields = self._known(value, _FIELDS, "an operation")
+        fields = self._read_known(value, _FIELDS, "an operation")
         identity = fields.get("id")
         if not isinstance(identity, Word):
             self._problems.add("MISSING", "an operation has an id", value.at, "add OP-ID")
             return None
-        task = self._known(fields["task"], _TASK_FIELDS, "a task") if "task" in fields else {}
+        task = self._read_known(fields["task"], _TASK_FIELDS, "a task") if "task" in fields else {}
         arguments, spots = self._arguments(task.get("arguments"))
-        described = self._described(fields.get("node"))
+        described = self._find_described(fields.get("node"))
         action = self._action(task.get("type"), identity)
         binary = task.get("binary")
         if not isinstance(binary, Word) and action == DEPLOY:
-            message = f"operation {shortened(identity.text)} has no binary"
+            message = f"operation {shorten(identity.text)} has no binary"
             self._problems.add("MISSING", message, identity.at, "add binary to its task")
         nodes = self._nodes(identity, described)
         sources, targets = self._names(fields.get("source")), self._names(fields.get("target"))
@@ -219,7 +221,7 @@ class PlanDocument:
         if text not in TASKS:
             problem = "has no task type" if value is None else f"has no task type {kind_of(value)}"
             at = value.at if value else identity.at
-            message = f"operation {shortened(identity.text)} {problem}"
+            message = f"operation {shorten(identity.text)} {problem}"
             hint = "deploy, update, ingestion, uninstall, start or stop"
             self._problems.add_unknown("ACTION", message, at, text, TASKS, hint)
         return TASKS.get(text, UNCLEAR)
@@ -227,16 +229,16 @@ class PlanDocument:
     def _nodes(self, identity: Word, described: Word | None) -> tuple[Word, ...]:
         nodes = self._placed.get(identity.text, (described,) if described else ())
         if not nodes:
-            message = f"operation {shortened(identity.text)} is placed nowhere"
-            hint = f'add {{"OP ID": "{shortened(identity.text)}", "P ID": …}} to Placement'
+            message = f"operation {shorten(identity.text)} is placed nowhere"
+            hint = f'add {{"OP ID": "{shorten(identity.text)}", "P ID": …}} to Placement'
             self._problems.add("PLACEMENT", message, identity.at, hint)
         unique = {node.text: node for node in nodes}
         return tuple(unique.values())
 
-    def _described(self, value: TreeValue | None) -> Word | None:
-        node = self._known(value, _NODE_FIELDS, "a node") if value is not None else {}
+    def _find_described(self, value: TreeValue | None) -> Word | None:
+        node = self._read_known(value, _NODE_FIELDS, "a node") if value is not None else {}
         for key, inner in self._pairs(node["metadata"]) if "metadata" in node else ():
-            if _joined(key.text) == "id" and isinstance(inner, Word):
+            if _join_words(key.text) == "id" and isinstance(inner, Word):
                 return inner
         return None
 
@@ -249,9 +251,9 @@ class PlanDocument:
             name = _ARGUMENTS.get(key.text, key.text)
             words = tuple(word for word in _each(inner) if isinstance(word, Word))
             if name in found:
-                self._problems.add("DUPLICATE", f"{shortened(name)} is given twice", key.at)
+                self._problems.add("DUPLICATE", f"{shorten(name)} is given twice", key.at)
             if len(words) != len(_each(inner)):
-                self._problems.add("TYPE", f"{shortened(name)} must be a text", inner.at)
+                self._problems.add("TYPE", f"{shorten(name)} must be a text", inner.at)
             found[name], spots[name] = words, key.at
         return found, spots
 
@@ -274,7 +276,7 @@ def _parts(word: Word) -> Iterable[Word]:
     return (Word(part, word.at) for part in parts if part)
 
 
-def _joined(name: str) -> str:
+def _join_words(name: str) -> str:
     """`opid` for OP-ID, OP ID and op_id."""
     return _JOINTS.sub("", name).lower()
 

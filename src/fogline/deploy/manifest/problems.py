@@ -32,7 +32,7 @@ class Lines:
         """YAML has more signs that end a line."""
         return cls(tuple(_YAML_BREAKS.split(text)))
 
-    def shown(self, at: Spot) -> str:
+    def excerpt(self, at: Spot) -> str:
         if not 1 <= at.line <= len(self.lines):
             return ""
         first = cut_before(at.column)
@@ -50,7 +50,7 @@ class Where:
     def problem(self, code: str, message: str, job: str, hint: str = "") -> Problem:
         """One that has to do with this job; at the start of the text when it is not in it."""
         at = self.spots.get(job, START)
-        source = self.lines.shown(at) if job in self.spots else ""
+        source = self.lines.excerpt(at) if job in self.spots else ""
         return Problem(code, message, at.line, at.column, source, hint)
 
 
@@ -75,7 +75,7 @@ class Problems:
         if len(self._found) >= MOST:
             self._left_out += 1
             return
-        source = self.lines.shown(at)
+        source = self.lines.excerpt(at)
         self._found.append(Problem(code, message, at.line, at.column, source, hint))
 
     def add_unknown(
@@ -107,7 +107,7 @@ def closest(word: str, known: Iterable[str]) -> str:
     return folded[close[0]] if close else ""
 
 
-def listed(names: Iterable[str], most: int = 8) -> str:
+def list_names(names: Iterable[str], most: int = 8) -> str:
     """Names for a hint: `a, b, c …`."""
     known = sorted(names)
     return ", ".join(known[:most]) + (" …" if len(known) > most else "")

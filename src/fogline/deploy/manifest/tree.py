@@ -100,10 +100,10 @@ def kind_of(value: TreeValue) -> str:
         return "a list"
     if isinstance(value, TreeTable):
         return "a mapping"
-    return "nothing" if value.empty else f"{shortened(value.text)!r}"
+    return "nothing" if value.empty else f"{shorten(value.text)!r}"
 
 
-def shortened(text: str, length: int = 60) -> str:
+def shorten(text: str, length: int = 60) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 

@@ -24,7 +24,7 @@ from fogline.deploy.manifest.tree import (
     TreeValue,
     Word,
     kind_of,
-    shortened,
+    shorten,
 )
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -87,7 +87,7 @@ def _add_syntax(error: Any, lines: Lines, problems: Problems) -> None:
     line = lines.lines[at.line - 1] if at.line <= len(lines.lines) else ""
     tabs = "\t" in line[: at.column]
     hint = "indent with blanks, not tabs" if tabs else ""
-    problems.add("SYNTAX", f"this is no YAML: {shortened(str(what), 120)}", at, hint)
+    problems.add("SYNTAX", f"this is no YAML: {shorten(str(what), 120)}", at, hint)
 
 
 class _Builder:
@@ -108,7 +108,7 @@ class _Builder:
                 closed = self._open.pop()
                 self._add(self._closed(closed), closed.anchor)
             case yaml.AliasEvent():
-                self._add(self._meant(event), None)
+                self._add(self._resolve_alias(event), None)
             case yaml.DocumentStartEvent():
                 self._anchors.clear()
 
@@ -139,7 +139,7 @@ class _Builder:
             self._stop("SYNTAX", "a second document", value.at, "one document a file")
         self.document = value
 
-    def _meant(self, event: Any) -> TreeValue:
+    def _resolve_alias(self, event: Any) -> TreeValue:
         found = self._anchors.get(event.anchor)
         if found is None:
             self._stop("SYNTAX", f"*{event.anchor} has no anchor yet", _spot(event.start_mark))
@@ -165,7 +165,7 @@ class _Builder:
             elif key.text == _MERGE and key.plain:
                 merged += value.items if isinstance(value, Items) else (value,)
             elif key.text in fields:
-                message = f"{shortened(key.text)} is given twice"
+                message = f"{shorten(key.text)} is given twice"
                 self._problems.add("DUPLICATE", message, key.at)
             else:
                 fields[key.text], keys[key.text] = value, key

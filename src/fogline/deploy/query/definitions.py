@@ -1,11 +1,11 @@
-"""What an insight is made of, so that two versions of it can be told apart."""
+"""What an insight is made of, to compare two versions of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from fogline.deploy.query.insight_text import reached
+from fogline.deploy.query.insight_text import reachable_insights
 from fogline.language.ast import Statement, Stream
 from fogline.plan.analysis.query_file import LoadedQuery
 from fogline.plan.operators import Scan, walk
@@ -20,13 +20,13 @@ class Definition:
     statements: Mapping[str, Statement]
     """Its own, and those of all it is made from; streams without their topics."""
     topics: Mapping[str, str]
-    """Of its streams, as the text has them: those of messages that travel tell of the job."""
+    """Of its streams, as the text has them: topics of records that travel contain the job."""
 
 
 def definition(loaded: LoadedQuery, insight: str) -> Definition:
     operators = walk(loaded.plan.emit(insight))
     scanned = {operator.stream.name for operator in operators if isinstance(operator, Scan)}
-    needed = reached(loaded.query, [insight])
+    needed = reachable_insights(loaded.query, [insight])
     statements: dict[str, Statement] = {}
     topics: dict[str, str] = {}
     for statement in loaded.query.statements:

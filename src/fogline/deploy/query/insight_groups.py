@@ -37,12 +37,12 @@ class InsightGroups:
     origins: Origins
 
     @cached_property
-    def kept(self) -> list[Job]:
+    def kept_jobs(self) -> list[Job]:
         """The jobs that go on, and all that feed them."""
         insights_by_job: dict[str, list[str]] = {}
         for insight, job in self._going_on.items():
             insights_by_job.setdefault(job, []).append(insight)
-        found = self.before.kept(insights_by_job)
+        found = self.before.kept_jobs(insights_by_job)
         return [
             replace(job, writes=self._writes(insights_by_job[job.name], found))
             if job.name in insights_by_job
@@ -65,16 +65,16 @@ class InsightGroups:
                 group_text(self.loaded, insights, self._foreign(insights)),
                 tuple(insights),
                 self._origins(insights),
-                self._writes(insights, self.kept),
+                self._writes(insights, self.kept_jobs),
             )
 
     @cached_property
-    def _exported(self) -> set[str]:
+    def _exported_insights(self) -> set[str]:
         """Insights that others read from elsewhere."""
         return {
             fed
             for insight, site in self.sites.items()
-            for fed in self._fed[insight]
+            for fed in self._fed_by_insight[insight]
             if self.sites.get(fed, site) != site
         }
 
@@ -87,7 +87,7 @@ class InsightGroups:
 
     def _first_outlet(self, insight: str, site: str) -> str:
         """The same however many others there are, so that jobs go on when some are added."""
-        if insight not in self._exported:
+        if insight not in self._exported_insights:
             return f"{self.pipeline}-{site}"
         clashes = self.topology.node(insight) is not None
         return f"{self.pipeline}-{site}-{insight}" if clashes else f"{self.pipeline}-{insight}"
@@ -106,7 +106,7 @@ class InsightGroups:
 
     def _free_name(self, outlet: str) -> str:
         """The outlet's own, or with the first number that no job has and none could be given."""
-        taken = {job.name for job in self.kept} | set(self._outlets.values()) - {outlet}
+        taken = {job.name for job in self.kept_jobs} | set(self._outlets.values()) - {outlet}
         taken |= {f"{self.pipeline}-{node}" for node in self.topology.nodes} - {outlet}
         name, number = outlet, 1
         while name in taken:
@@ -120,7 +120,7 @@ class InsightGroups:
         return {
             fed: self._outlets[fed]
             for insight in insights
-            for fed in self._fed[insight]
+            for fed in self._fed_by_insight[insight]
             if fed in self.sites and self._outlets[fed] != self._outlets[insight]
         }
 
@@ -145,11 +145,13 @@ class InsightGroups:
 
     def _readers(self, insight: str) -> list[str]:
         here = self.sites[insight]
-        sites = (site for other, site in self.sites.items() if insight in self._fed[other])
+        sites = (
+            site for other, site in self.sites.items() if insight in self._fed_by_insight[other]
+        )
         return [site for site in sites if site != here]
 
     @cached_property
-    def _fed(self) -> dict[str, list[str]]:
+    def _fed_by_insight(self) -> dict[str, list[str]]:
         """Of every insight, those whose results it aggregates."""
         return {insight: fed_by(self.loaded.plan.emit(insight)) for insight in self.sites}
 

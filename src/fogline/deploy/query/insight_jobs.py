@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fogline.common import settings
-from fogline.deploy.resolve.query_topics import redirected
+from fogline.deploy.resolve.query_topics import redirect_stream
 from fogline.deploy.resolve.topology import Topology
 from fogline.deploy.resolve.workloads import StepsCheck
 from fogline.language.parser import parse
@@ -160,7 +160,7 @@ def _forwarding(group: Group, streams: Iterable[StreamSource]) -> Iterator[Job]:
             place = _message_place(group, stream, node)
             yield Job(name, node, Steps(()), (Place(topic_of(stream), node),), (place,))
         gathered = _message_place(group, stream, "+")
-        text = redirected(parse(text), stream.name, gathered.topic, "")
+        text = redirect_stream(parse(text), stream.name, gathered.topic, "")
         reads.append(gathered)
     yield _main(replace(group, text=text), WHOLE, reads)
 

@@ -29,17 +29,21 @@ _LATENESS = "1 ms"
 
 def group_text(loaded: LoadedQuery, insights: Collection[str], foreign: Mapping[str, str]) -> str:
     """`foreign`: insights that run elsewhere, and the jobs under whose names they are published."""
-    needed = reached(loaded.query, insights, foreign)
+    needed = reachable_insights(loaded.query, insights, foreign)
     streams = [_results(name, outlet, loaded) for name, outlet in foreign.items()]
     kept: list[Statement] = [
-        _redirected(statement, foreign, loaded) if isinstance(statement, Insight) else statement
+        _redirect_insight(statement, foreign, loaded)
+        if isinstance(statement, Insight)
+        else statement
         for statement in loaded.query.statements
         if statement.name in needed
     ]
     return print_query(QueryFile((*streams, *kept)))
 
 
-def reached(query: QueryFile, insights: Collection[str], foreign: Collection[str] = ()) -> set[str]:
+def reachable_insights(
+    query: QueryFile, insights: Collection[str], foreign: Collection[str] = ()
+) -> set[str]:
     """The insights, and all that they name but do not read as results."""
     by_name = {statement.name: statement for statement in query.statements}
     found: set[str] = set()
@@ -93,24 +97,24 @@ def _keys(name: str, loaded: LoadedQuery) -> list[tuple[str, str]]:
     return [(key.name, number[key.expression.type == NUMBER]) for key in evaluate.keys]
 
 
-def _redirected(insight: Insight, foreign: Mapping[str, str], loaded: LoadedQuery) -> Insight:
+def _redirect_insight(insight: Insight, foreign: Mapping[str, str], loaded: LoadedQuery) -> Insight:
     """Where it named an insight that runs elsewhere it reads that one's results; keys that it took
     over from there are written out."""
     if not set(_names(insight)) & set(foreign):
         return insight
-    changed: Insight = _replaced(insight, foreign)
+    changed: Insight = _replace_foreign(insight, foreign)
     if not changed.keys:
         keys = tuple(Metric(name) for name, _ in _keys(insight.name, loaded))
         changed = replace(changed, keys=keys)
     return changed
 
 
-def _replaced(node: Any, foreign: Mapping[str, str]) -> Any:
+def _replace_foreign(node: Any, foreign: Mapping[str, str]) -> Any:
     if isinstance(node, Metric | Reference) and node.name in foreign:
         return Metric("value", (node.name,))
     if isinstance(node, tuple):
-        return tuple(_replaced(item, foreign) for item in node)
+        return tuple(_replace_foreign(item, foreign) for item in node)
     if not is_dataclass(node) or isinstance(node, type):
         return node
-    changes = {f.name: _replaced(getattr(node, f.name), foreign) for f in fields(node)}
+    changes = {f.name: _replace_foreign(getattr(node, f.name), foreign) for f in fields(node)}
     return replace(node, **changes)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from fogline.common import settings
 from fogline.common.errors import START_SITE, PipelineError, Problem
-from fogline.deploy.manifest.problems import listed
+from fogline.deploy.manifest.problems import list_names
 from fogline.deploy.query.insight_groups import InsightGroups, fed_by, streams_of
 from fogline.deploy.query.insight_jobs import jobs_of
 from fogline.deploy.query.reuse import Before
@@ -48,7 +48,7 @@ def deploy_query(
         return tuple(_origins([stream], topology))
 
     grouping = InsightGroups(name, loaded, sites, topology, Before(before), origins)
-    jobs = list(grouping.kept)
+    jobs = list(grouping.kept_jobs)
     for group in grouping.groups():
         jobs += jobs_of(group, topology, check_steps)
     _check_together(jobs)
@@ -76,7 +76,7 @@ def _place(loaded: LoadedQuery, topology: Topology) -> dict[str, str]:
         if not allowed:
             problems.append(_nowhere(insight, loaded.text, sites))
             continue
-        allowed = [site for site in allowed if site.name not in topology.gone] or allowed
+        allowed = [site for site in allowed if site.name not in topology.offline] or allowed
         fed = fed_by(emit)
         origins = _origins(streams_of(emit, fed), topology)
         origins += [chosen[name] for name in fed if name in chosen]
@@ -96,7 +96,7 @@ def origin_nodes(stream: StreamSource, topology: Topology) -> list[Node]:
     of the edge, else all sites that compute. None where its broker belongs to no node."""
     nodes = list(topology.nodes.values())
     if named := stream.parameter("nodes"):
-        names = _named(str(named))
+        names = _split_names(str(named))
         return [node for node in nodes if node.name in names and _takes_part(node)]
     if broker := stream.parameter("broker"):
         at = topology.at_broker(str(broker))
@@ -108,16 +108,16 @@ def origin_nodes(stream: StreamSource, topology: Topology) -> list[Node]:
     return gateways or [site for site in sites if is_edge(site)] or sites
 
 
-def _named(nodes: str) -> list[str]:
+def _split_names(nodes: str) -> list[str]:
     return [part.strip() for part in nodes.split(",")]
 
 
 def _unknown_nodes(loaded: LoadedQuery, topology: Topology) -> list[Problem]:
     """What streams say of nodes that nobody knows, or to whom no messages come."""
     found: list[Problem] = []
-    known = listed(node.name for node in topology.nodes.values() if _takes_part(node))
+    known = list_names(node.name for node in topology.nodes.values() if _takes_part(node))
     for stream in loaded.query.streams:
-        for name in _named(str(stream.provider.get("nodes") or "")):
+        for name in _split_names(str(stream.provider.get("nodes") or "")):
             node = topology.node(name)
             if not name or (node is not None and _takes_part(node)):
                 continue

@@ -52,12 +52,12 @@ class Before:
         same = (main for main in self._having(new.name, new.site) if main.has(new))
         return next((main.job.name for main in same), "")
 
-    def kept(self, published: Mapping[str, Collection[str]]) -> list[Job]:
+    def kept_jobs(self, published: Mapping[str, Collection[str]]) -> list[Job]:
         """The jobs that go on, each for the sake of some insights, and all that feed them."""
         found = []
         for job in self._jobs:
             if job.name in published:
-                found.append(_muted(job, published[job.name]))
+                found.append(_mute_insights(job, published[job.name]))
             elif any(feeds(job, main) for main in published):
                 found.append(replace(job, running=True))
         return found
@@ -70,7 +70,7 @@ class Before:
                 yield place.node
 
     def _having(self, insight: str, site: str) -> list[_Main]:
-        """Those that tell it come before those in which it is muted."""
+        """Those that publish it come before those in which it is muted."""
         found = [main for main in self._mains if main.computes(insight, site)]
         return sorted(found, key=lambda main: insight in main.job.muted)
 
@@ -80,7 +80,7 @@ def _is_main(job: Job) -> bool:
     return isinstance(job.work, Query) and job.work.stage != FIRST and bool(job.work.insights)
 
 
-def _muted(job: Job, published: Collection[str]) -> Job:
+def _mute_insights(job: Job, published: Collection[str]) -> Job:
     assert isinstance(job.work, Query)
     muted = tuple(name for name in job.work.insights if name not in published)
     return replace(job, running=True, muted=muted)
@@ -100,9 +100,9 @@ class _Main:
 
     def has(self, new: NewInsight) -> bool:
         """Whether it computes the same from the same."""
-        if self._loaded is None:
+        if self._loaded_query is None:
             return False
-        old = definition(self._loaded, new.name)
+        old = definition(self._loaded_query, new.name)
         if old.statements != definition(new.loaded, new.name).statements:
             return False
         return all(
@@ -111,8 +111,8 @@ class _Main:
         )
 
     @cached_property
-    def _loaded(self) -> LoadedQuery | None:
-        """Nothing where its text means nothing any more: a function it uses may be gone."""
+    def _loaded_query(self) -> LoadedQuery | None:
+        """Nothing where its text means nothing any more: a function it uses may be missing."""
         try:
             return check_text(self._query.text, settings.load())
         except FoglineError:

@@ -49,7 +49,7 @@ def assignments(pipelines: Iterable[Pipeline], topology: Topology) -> JobAssignm
 
 def _assign_all(owners: list[tuple[str, Job]], flow: Flow, topology: Topology) -> JobAssignments:
     routes = _Routes(flow, {job.name: job.node for _, job in owners}, topology)
-    made = _made(flow, {job.name for _, job in owners if not isinstance(job.work, Steps)})
+    made = _find_computed(flow, {job.name for _, job in owners if not isinstance(job.work, Steps)})
     signed = TopicTree[tuple[str, str]]()
     for job in (job for _, job in owners if isinstance(job.work, Query)):
         for topic, key in signed_topics(job):
@@ -60,7 +60,7 @@ def _assign_all(owners: list[tuple[str, Job]], flow: Flow, topology: Topology) -
     }
 
 
-def _made(flow: Flow, makers: Set[str]) -> Mapping[FlowKey, list[str]]:
+def _find_computed(flow: Flow, makers: Set[str]) -> Mapping[FlowKey, list[str]]:
     """Of each filter: the topics it takes that jobs compute. What gateways pass on is not: they
     store nothing."""
     found: dict[FlowKey, list[str]] = defaultdict(list)
@@ -89,16 +89,16 @@ def _assignment(
         input=job.input,
         running=job.running,
         muted=job.muted,
-        made=_taken(job, made) if isinstance(job.work, Code) else (),
-        signed=_signed(job, signed) if signed else {},
+        made=_read_topics(job, made) if isinstance(job.work, Code) else (),
+        signed=_signed_topics(job, signed) if signed else {},
     )
 
 
-def _taken(job: Job, made: Mapping[FlowKey, list[str]]) -> tuple[str, ...]:
+def _read_topics(job: Job, made: Mapping[FlowKey, list[str]]) -> tuple[str, ...]:
     return tuple(sorted({topic for place in job.reads for topic in made.get(key_of(place), ())}))
 
 
-def _signed(job: Job, signed: TopicTree[tuple[str, str]]) -> dict[str, str]:
+def _signed_topics(job: Job, signed: TopicTree[tuple[str, str]]) -> dict[str, str]:
     return dict(pair for place in job.reads for pair in signed.meeting(place.topic))
 
 
@@ -126,7 +126,7 @@ class _Routes:
 
     def _route(self, place: Place, own: bool, publish: bool) -> Route:
         if publish or not place.node or not self._is_read_only_at(place):
-            return Route(PUBLISH, place.topic) if own else self._published(place)
+            return Route(PUBLISH, place.topic) if own else self._make_route(place)
         if own:
             return Route(LOG, place.topic)
         return Route(LINK, place.topic, self._topology.broker_of(place.node), place.node)
@@ -136,6 +136,6 @@ class _Routes:
         readers = self._flow.read_by(key_of(place))
         return bool(readers) and {self._homes[name] for name in readers} == {place.node}
 
-    def _published(self, place: Place) -> Route:
+    def _make_route(self, place: Place) -> Route:
         broker = place.broker or self._topology.broker_of(place.node)
         return Route(PUBLISH, place.topic, broker, "" if broker else place.node)

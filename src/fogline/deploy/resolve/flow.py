@@ -54,7 +54,7 @@ class Flow:
             written[name] = keys = all_written(job)
             for key in keys:
                 writers[key].append(name)
-        return cls(_frozen(readers), _frozen(writers), _meeting(readers, writers), written)
+        return cls(_frozen(readers), _frozen(writers), _match_filters(readers, writers), written)
 
     def read_by(self, key: FlowKey) -> list[str]:
         """The jobs that read what is written there."""
@@ -62,7 +62,7 @@ class Flow:
         return [name for pattern in patterns for name in self.readers[pattern]] if patterns else []
 
     @property
-    def fed(self) -> frozenset[FlowKey]:
+    def fed_filters(self) -> frozenset[FlowKey]:
         """The filters that take what some job writes."""
         return frozenset(pattern for patterns in self.meets.values() for pattern in patterns)
 
@@ -73,7 +73,7 @@ class Flow:
 
 
 def all_written(job: Job) -> tuple[FlowKey, ...]:
-    """What a job writes: where it is told to, and what a query names itself."""
+    """What a job writes: where it is assigned to, and what a query names itself."""
     keys = keys_of(job.writes)
     if not isinstance(job.work, Query):
         return keys
@@ -132,7 +132,7 @@ def _from_a_job(loop: list[str | FlowKey]) -> list[str | FlowKey]:
     return [*turned, turned[0]]
 
 
-def _meeting(
+def _match_filters(
     readers: Mapping[FlowKey, object], writers: Iterable[FlowKey]
 ) -> dict[FlowKey, tuple[FlowKey, ...]]:
     """Most topics have no wildcards and meet the filter that is written like them: a tree is needed

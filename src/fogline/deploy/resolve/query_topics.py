@@ -48,7 +48,7 @@ def stream_topics(query: QueryFile) -> tuple[StreamTopic, ...]:
     )
 
 
-def redirected(query: QueryFile, stream: str, topic: str, broker: str) -> str:
+def redirect_stream(query: QueryFile, stream: str, topic: str, broker: str) -> str:
     """The text of the query with another topic (and broker) for one stream."""
     statements = tuple(
         _with_topic(statement, topic, broker)

@@ -14,10 +14,10 @@ from fogline.deploy.manifest.manifest import (
     WrittenPlace,
 )
 from fogline.deploy.manifest.problems import Problems
-from fogline.deploy.manifest.tree import START, Spot, Word, shortened
+from fogline.deploy.manifest.tree import START, Spot, Word, shorten
 from fogline.deploy.resolve.flow import FlowKey, describe_cycle, key_of
 from fogline.deploy.resolve.places import PlaceResolver
-from fogline.deploy.resolve.query_topics import redirected, stream_topics
+from fogline.deploy.resolve.query_topics import redirect_stream, stream_topics
 from fogline.deploy.resolve.topology import Topology
 from fogline.deploy.resolve.unfed_topics import note_of
 from fogline.deploy.resolve.validate_flow import Together
@@ -112,7 +112,7 @@ class _Resolver:
 
     def pipeline(self, existing: Mapping[str, str]) -> Pipeline:
         if not is_name(self._name):
-            message = f"a pipeline cannot be called {shortened(self._name)!r}"
+            message = f"a pipeline cannot be called {shorten(self._name)!r}"
             self._problems.add("NAME", message, START)
         jobs: list[Job] = []
         for written in self._composition.jobs:
@@ -132,7 +132,7 @@ class _Resolver:
         if not name and not job.is_sure("name"):
             return
         if not is_name(name):
-            message = f"a job cannot be called {shortened(name)!r}"
+            message = f"a job cannot be called {shorten(name)!r}"
             self._problems.add("NAME", message, at, "no / + # $, at most 120 bytes")
         elif name in self._spots:
             message = f"there are two jobs {name}: the first is in line {self._spots[name].line}"
@@ -183,7 +183,7 @@ class _Resolver:
         if computed.query is not None:
             return self._query_reads(written, node, computed.work, computed.query, given)
         if not written.reads and written.is_sure("source"):
-            message = f"{written.called} reads nothing"
+            message = f"{written.label} reads nothing"
             self._problems.add("TOPIC", message, written.at(), "add source_topic")
         return computed.work, given
 
@@ -213,7 +213,7 @@ class _Resolver:
             return None, None
         broker = given[0].broker or self._topology.broker_of(given[0].node)
         own = given[0].node == node.name
-        text = redirected(query, streams[0].stream, given[0].topic, "" if own else broker)
+        text = redirect_stream(query, streams[0].stream, given[0].topic, "" if own else broker)
         return Query(text), given
 
     def _all_places(
@@ -233,7 +233,7 @@ class _Resolver:
 
     def _note(self, written: WrittenJob, node: Node, work: Work, writes: tuple[Place, ...]) -> None:
         name = written.name.text
-        if node.name in self._topology.gone:
+        if node.name in self._topology.offline:
             self.notes.append(f"{node.name} is not online: {name} begins when it is back")
         if isinstance(work, Query) and (written.parameters or written.input):
             self.notes.append(f"{name}: parameters and input mean nothing to a query")
@@ -247,7 +247,7 @@ class _Resolver:
         if cycle:
             self._problems.add("CYCLE", describe_cycle(cycle), self._spots.get(cycle[0], START))
         fed_by_devices: dict[str, list[str]] = {}
-        for finding in self._together.unfed(self._topology.nodes, self._inputs()):
+        for finding in self._together.find_unfed(self._topology.nodes, self._inputs()):
             if finding.wrong:
                 at = self._read_spots.get((finding.topic, finding.place), START)
                 self._problems.add("UNWRITTEN", finding.wrong, at, finding.hint)

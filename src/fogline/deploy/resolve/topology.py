@@ -18,7 +18,7 @@ class Topology:
     """A frozen view of the nodes. Several may share a broker, so an address gives several."""
 
     nodes: Mapping[str, Node]
-    gone: frozenset[str] = frozenset()
+    offline: frozenset[str] = frozenset()
     """Names of nodes that are not online now."""
     by_address: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     by_broker: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -27,19 +27,19 @@ class Topology:
     def of(cls, views: Iterable[NodeView]) -> Topology:
         known = sorted(views, key=lambda view: view.node.name)
         nodes = {view.node.name: view.node for view in known}
-        gone = frozenset(view.node.name for view in known if not view.online)
+        offline = frozenset(view.node.name for view in known if not view.online)
         return cls(
             nodes,
-            gone,
-            _grouped((endpoint(node.address), node.name) for node in nodes.values()),
-            _grouped((endpoint(node.broker), node.name) for node in nodes.values()),
+            offline,
+            _group_names((endpoint(node.address), node.name) for node in nodes.values()),
+            _group_names((endpoint(node.broker), node.name) for node in nodes.values()),
         )
 
     def node(self, name: str) -> Node | None:
         return self.nodes.get(name)
 
     def at_address(self, address: str) -> tuple[str, ...]:
-        """Names of the nodes that tell about themselves at this address."""
+        """Names of the nodes that announce themselves at this address."""
         return self.by_address.get(endpoint(address) or "", ())
 
     def at_broker(self, address: str) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def broker_address(url: str) -> str | None:
     return f"{'mqtts' if _PORTS[scheme] == 8883 else 'mqtt'}://{where}"
 
 
-def _grouped(pairs: Iterable[tuple[str | None, str]]) -> dict[str, tuple[str, ...]]:
+def _group_names(pairs: Iterable[tuple[str | None, str]]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for key, name in pairs:
         if key is not None:

@@ -36,11 +36,11 @@ def note_of(topic: str, places: Sequence[str]) -> str:
     return f"{topic} at {where} is written by no job: devices must publish it"
 
 
-def unfed(
+def find_unfed(
     flow: Flow, nodes: Mapping[str, object], inputs: list[FlowKey] | None
 ) -> Iterator[UnfedTopic]:
     """What is read at nodes but written by no job there; `inputs` is what devices publish."""
-    fed, listed = flow.fed, _Inputs(inputs or [])
+    fed, listed = flow.fed_filters, _Inputs(inputs or [])
     elsewhere, similar = _Elsewhere(flow), _Similar(flow)
     for key in flow.readers:
         topic, place = key

@@ -26,16 +26,16 @@ def check_whole(
     """Raises PipelineError where the new pipeline does not go with the others, or where a gateway
     would refuse a job as it is assigned. `where` its jobs are written, problems are placed."""
     pipelines = [new, *others]
-    found = [*_taken(new, pipelines[1:], where)]
+    found = [*_check_names(new, pipelines[1:], where)]
     if not found:
         flow, assigned = connect(pipelines, topology)
         found += [*_circles(new, pipelines, flow, where)]
-        found += [*_refused(pipelines, assigned, topology, check, where)]
+        found += [*_check_gateways(pipelines, assigned, topology, check, where)]
     if found:
         raise PipelineError(tuple(found))
 
 
-def _taken(new: Pipeline, others: Iterable[Pipeline], where: Where) -> Iterator[Problem]:
+def _check_names(new: Pipeline, others: Iterable[Pipeline], where: Where) -> Iterator[Problem]:
     homes = {job.name: other.name for other in others for job in other.jobs}
     for job in new.jobs:
         if job.name in homes:
@@ -57,7 +57,7 @@ def _circles(
         yield where.problem("CYCLE", describe_cycle(cycle), ours[0], hint)
 
 
-def _refused(
+def _check_gateways(
     pipelines: list[Pipeline],
     assigned: JobAssignments,
     topology: Topology,

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from fogline.deploy.manifest.manifest import UNKNOWN, Composition, WrittenJob, WrittenPlace
 from fogline.deploy.resolve.flow import Flow, FlowKey, find_cycle
-from fogline.deploy.resolve.unfed_topics import UnfedTopic, unfed
+from fogline.deploy.resolve.unfed_topics import UnfedTopic, find_unfed
 from fogline.deploy.resolve.workloads import Computed
 from fogline.model.jobs import Job, Place, Steps
 from fogline.model.topics import TopicTree, wrong_job_topic
@@ -21,7 +21,7 @@ _NOTHING = Steps(())
 
 
 class Together:
-    """`add` every job, then look at `cycle` and at what is `unfed`."""
+    """`add` every job, then look at `cycle` and call `find_unfed`."""
 
     def __init__(self, composition: Composition) -> None:
         self._jobs: list[Job] = []
@@ -71,12 +71,12 @@ class Together:
     def cycle(self) -> tuple[str, ...]:
         return find_cycle(self._flow)
 
-    def unfed(
+    def find_unfed(
         self, nodes: Mapping[str, object], inputs: list[FlowKey] | None
     ) -> Iterator[UnfedTopic]:
         """What is read but written by nobody, for certain."""
         if self._anything:
             return
-        for finding in unfed(self._flow, nodes, inputs):
+        for finding in find_unfed(self._flow, nodes, inputs):
             if not self._doubtful or not any(self._doubtful.meeting(finding.topic)):
                 yield finding

@@ -9,7 +9,7 @@ from typing import Any
 from fogline.common.errors import Problem, ProblemsError
 from fogline.deploy.manifest.manifest import CODE_INPUT, WrittenJob, is_query_file
 from fogline.deploy.manifest.problems import Problems
-from fogline.deploy.manifest.tree import Spot, Word, shortened
+from fogline.deploy.manifest.tree import Spot, Word, shorten
 from fogline.deploy.resolve.binaries import KNOWN, recipe
 from fogline.language.ast import QueryFile
 from fogline.language.parser import parse
@@ -101,7 +101,7 @@ class Works:
         if not found and not job.is_sure("entry", "job_path", "query", "steps"):
             return None
         text = f"has {' and '.join(found)}" if found else "has nothing to compute"
-        message = f"{job.called} {text}"
+        message = f"{job.label} {text}"
         hint = "give one of: entry with job_path, query, steps"
         self._problems.add("WORK", message, job.at(), hint)
         return None
@@ -135,12 +135,12 @@ class Works:
     def _gateway_binary(self, job: WrittenJob, binary: Word) -> Computed | None:
         found = recipe(binary.text, job.parameters)
         if found is None:
-            message = f"a gateway has no {shortened(binary.text)!r}"
+            message = f"a gateway has no {shorten(binary.text)!r}"
             hint = "known: " + ", ".join(KNOWN)
             self._problems.add_unknown("STEP", message, binary.at, binary.text, KNOWN, hint)
             return None
         for wrong in found.wrong:
-            self._problems.add("STEP", shortened(wrong, 120), binary.at, "see Arguments")
+            self._problems.add("STEP", shorten(wrong, 120), binary.at, "see Arguments")
         if found.wrong:
             return None
         return self._steps(found.steps, job, found.parameters, binary.at)
@@ -151,7 +151,7 @@ class Works:
         package = self._package(path, job)
         if entry is None:
             if job.is_sure("entry"):
-                message = f"{job.called} does not say which function to call"
+                message = f"{job.label} does not say which function to call"
                 hint = "add main.class" if job.binary else "add entry: module:function"
                 self._problems.add("ENTRY", message, job.at("job_path"), hint)
             return None
@@ -168,13 +168,13 @@ class Works:
         if path is None and not job.is_sure("job_path"):
             return None
         if path is None:
-            message = f"{job.called} does not say where its code is"
+            message = f"{job.label} does not say where its code is"
             self._problems.add("CODE", message, job.at("entry"), "add job_path: a .py or .whl file")
             return None
         package = self._known.code.get(path.text)
         if package is None or not package.file.endswith(KINDS_OF_CODE):
             text = "is not there" if package is None else "is no Python"
-            message = f"the code {shortened(path.text)!r} {text}"
+            message = f"the code {shorten(path.text)!r} {text}"
             self._problems.add("CODE", message, path.at, "code is a .py file or a .whl")
             return None
         return package
@@ -215,7 +215,7 @@ class Works:
         from_file = is_query_file(word.text)
         text = self._known.files.get(word.text) if from_file else word.text
         if text is None:
-            message = f"the query {shortened(word.text)!r} is not there"
+            message = f"the query {shorten(word.text)!r} is not there"
             self._problems.add("QUERY", message, word.at)
             return None
         read = self._read(text)
@@ -249,12 +249,12 @@ def wrong_input(given: Mapping[str, str]) -> str:
     """Why a site cannot read what a job's `input` says (its schema, its lateness), or nothing."""
     lateness = given.get("lateness")
     if lateness is not None and duration_ms(lateness) is None:
-        return f"lateness {shortened(lateness)!r} is no time: for example 2 s"
+        return f"lateness {shorten(lateness)!r} is no time: for example 2 s"
     names: list[str] = []
     for part in given["schema"].split(",") if "schema" in given else ():
         name, _, kind = part.strip().partition(" ")
         if not name or (kind.strip().lower() or "string") not in _TYPES:
-            return f"{shortened(part.strip())!r} in the schema is no name and type"
+            return f"{shorten(part.strip())!r} in the schema is no name and type"
         names.append(name)
     twice = next((name for name in names if names.count(name) > 1), "")
-    return f"{shortened(twice)} is twice in the schema" if twice else ""
+    return f"{shorten(twice)} is twice in the schema" if twice else ""
