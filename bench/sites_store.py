@@ -53,14 +53,14 @@ class ObedientSite:
         given = [Assignment.from_json(item) for item in named]
         with self._guard:
             self._jobs |= {a.job: Observed(a.job, a.version, "running") for a in given}
-        self.node.changed()
+        self.node.publish_own_status()
         return {}
 
     def _remove(self, body: dict[str, Any]) -> dict[str, Any]:
         with self._guard:
             for job in body["jobs"]:
                 self._jobs.pop(job, None)
-        self.node.changed()
+        self.node.publish_own_status()
         return {}
 
     def _status(self) -> dict[str, Any]:

@@ -239,7 +239,7 @@ def test_conditions_go_into_the_question(
     assert json.loads(told.out.splitlines()[-1])["nodes"] == [fabric.nodes[0]]
 
 
-AWAY = [
+UNREACHABLE = [
     ({"node": "south", "state": "away", "why": "no answer"}, "node south is away: no answer"),
     ({"node": "south", "state": "refused"}, "node south is refused"),
     (
@@ -259,7 +259,7 @@ AWAY = [
 SIMPLE = 's = STREAM FROM storageFabric(metricID="cpu"); i = COMPUTE cpu;'
 
 
-@pytest.mark.parametrize(("node", "text"), AWAY)
+@pytest.mark.parametrize(("node", "text"), UNREACHABLE)
 def test_nodes_that_are_away_are_named(
     spark: SparkSession,
     fogline: Run,

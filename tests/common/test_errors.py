@@ -38,7 +38,7 @@ def error_classes() -> list[str]:
 
 def test_no_name_stands_for_two_errors() -> None:
     names = Counter(error_classes())
-    assert {"FoglineError", "StoreError", "RepositoryError", "NodeAway"} <= set(names)
+    assert {"FoglineError", "StoreError", "RepositoryError", "NodeUnreachable"} <= set(names)
     assert [name for name, count in names.items() if count > 1] == []
 
 

@@ -45,13 +45,13 @@ class Site:
             raise DataError(f"{self.refuses} cannot be run here")
         with self._lock:
             self.jobs |= {i.job: Observed(i.job, i.version, "running") for i in items}
-        self.control.changed()
+        self.control.publish_own_status()
         return {}
 
     def _remove(self, body: dict[str, Any]) -> dict[str, Any]:
         with self._lock:
             self.jobs = {n: job for n, job in self.jobs.items() if n not in body["jobs"]}
-        self.control.changed()
+        self.control.publish_own_status()
         return {}
 
     def _status(self) -> dict[str, Any]:

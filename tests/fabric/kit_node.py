@@ -19,7 +19,7 @@ from fogline.fabric.api.tokens_file import Callers, own_token
 from fogline.fabric.query.local_backend import StoreAnswers
 from fogline.fabric.query.query_types import (
     ANSWERED,
-    AWAY,
+    UNREACHABLE,
     AggregateQuery,
     ChangeOffset,
     NodeAnswer,
@@ -29,7 +29,13 @@ from fogline.fabric.query.query_types import (
     Whole,
 )
 from fogline.fabric.query.space_keys import SpaceKeys
-from fogline.fabric.query.spaces import RowsWhole, SpaceAnswers, SpaceRange, SpacesWhole, listed
+from fogline.fabric.query.spaces import (
+    RowsWhole,
+    SpaceAnswers,
+    SpaceRange,
+    SpacesWhole,
+    list_spaces,
+)
 from fogline.model.keys import Keys
 from fogline.model.question import Question
 from fogline.storage.limits import StoreLimits
@@ -52,7 +58,10 @@ class Alone:
         self.kept: dict[str, tuple[str, ...] | None] = {}
         self.held: dict[str, NodeBackend] = {}
         self.stale: list[float] = []
-        self._nodes = (NodeAnswer(SITE, ANSWERED), NodeAnswer("south", AWAY, why="no answer"))
+        self._nodes = (
+            NodeAnswer(SITE, ANSWERED),
+            NodeAnswer("south", UNREACHABLE, why="no answer"),
+        )
 
     def seen_by(self, keys: Keys) -> Alone:
         other = copy(self)
@@ -90,13 +99,13 @@ class Alone:
         return Whole(self._store.sql_over(text, history, latest, hidden), self._nodes)
 
     def spaces(self, own: SpaceAnswers) -> SpacesWhole:
-        return SpacesWhole(listed({SITE: own.spaces()}), self._nodes)
+        return SpacesWhole(list_spaces({SITE: own.spaces()}), self._nodes)
 
     def space_rows(self, question: SpaceRange, own: SpaceAnswers) -> RowsWhole:
         return RowsWhole(own.space_rows(question), self._nodes)
 
     def nodes(self) -> Sequence[Mapping[str, Any]]:
-        return [{"node": SITE, "state": ANSWERED}, {"node": "south", "state": AWAY}]
+        return [{"node": SITE, "state": ANSWERED}, {"node": "south", "state": UNREACHABLE}]
 
     def copy_of(self, origin: str) -> NodeBackend | None:
         return self.held.get(origin)

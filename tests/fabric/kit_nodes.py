@@ -109,7 +109,7 @@ def running(
 
 
 def all_answer(node: RunningNode) -> bool:
-    return all(seen.state == "answered" for seen in node.fabric.seen().values())
+    return all(seen.state == "answered" for seen in node.fabric.peer_views().values())
 
 
 def until(condition: Callable[[], object], what: str = "") -> None:

@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from fogline.fabric.errors import NodeAway
+from fogline.fabric.errors import NodeUnreachable
 from fogline.fabric.federation.routing import covers
 from fogline.fabric.query.query_types import AggregateQuery, NodeAnswer, Range, Selected
 from fogline.model.question import Question
@@ -102,8 +102,8 @@ def test_the_copy_answers_when_the_origin_is_away(tmp_path: Path) -> None:
         south.fabric.keep_copy("north", None)
         until(lambda: copied(south, "north") == list(range(1_000)))
         until(lambda: complete(south, "north"))
-        until(lambda: "north" in west.fabric.seen()["south"].report.copies)
-        until(lambda: west.fabric.seen()["south"].report.copies["north"].until is not None)
+        until(lambda: "north" in west.fabric.peer_views()["south"].report.copies)
+        until(lambda: west.fabric.peer_views()["south"].report.copies["north"].until is not None)
         north.stop()
         for asked in (south, west):
             assert numbers(asked.fabric, "north") == list(range(1_000))
@@ -457,7 +457,7 @@ def test_a_holder_that_keeps_less_says_from_when_on_it_is_complete(tmp_path: Pat
         until(lambda: south.fabric.copies()["north"]["since"] is not None, "some had to go")
         until(lambda: south.fabric.copies()["north"]["bytes"] <= 60_000)
         followed = Question(("cpu%",))
-        with pytest.raises(NodeAway):
+        with pytest.raises(NodeUnreachable):
             south.fabric.copy_changes("north", -1, followed, 100, whole=True)
         last = south.fabric.copies()["north"]["last"]
         south.fabric.copy_changes("north", last, followed, 100, whole=True)

@@ -54,20 +54,20 @@ def test_births_bring_addresses_and_deaths_do_not_take_them(tmp_path: Path) -> N
         announcement("north", "http://own"),
         announcement("west", ""),
     ):
-        listener.heard(message)
+        listener.handle_message(message)
     assert directory.nodes() == {"south": SOUTH}
-    listener.heard(announcement("south", "http://10.0.0.3"))
+    listener.handle_message(announcement("south", "http://10.0.0.3"))
     assert directory.nodes() == {"south": "http://10.0.0.3"}
-    listener.heard(announcement("south", "", GONE))
+    listener.handle_message(announcement("south", "", GONE))
     assert Directory("north", tmp_path).nodes() == {"south": "http://10.0.0.3"}
-    listener.heard(Message(topics.announcement("south"), b""))
+    listener.handle_message(Message(topics.announcement("south"), b""))
     assert Directory("north", tmp_path).nodes() == {}
     assert listener.bad == 0
 
 
 def test_the_configuration_goes_before_births(tmp_path: Path) -> None:
     directory = Directory("north", tmp_path)
-    births(directory).heard(announcement("south", SOUTH))
+    births(directory).handle_message(announcement("south", SOUTH))
     directory.configure({"south": "http://other"})
     assert directory.nodes() == {"south": "http://other"}
     directory.configure({})
@@ -92,7 +92,7 @@ def test_the_configuration_goes_before_births(tmp_path: Path) -> None:
 )
 def test_hostile_births_change_nothing(topic: str, payload: bytes) -> None:
     directory = Directory("north", Path("/nonexistent"))
-    births(directory).heard(Message(topic, payload))
+    births(directory).handle_message(Message(topic, payload))
     assert directory.nodes() == {}
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fogline.fabric.errors import NodeAway, NodeRefused
+from fogline.fabric.errors import NodeRefused, NodeUnreachable
 from fogline.fabric.membership.health import LATENCY, REACHABLE, VIA, Health, HealthValues
 from fogline.fabric.membership.peers import PeerReport, PeerView, read_state
-from fogline.fabric.query.query_types import ANSWERED, AWAY, REFUSED, Selected
+from fogline.fabric.query.query_types import ANSWERED, REFUSED, UNREACHABLE, Selected
 from fogline.storage.catalog.metadata import Description
 from fogline.storage.errors import BadValue
 from tests.fabric.kit_nodes import (
@@ -45,7 +45,7 @@ def test_values_are_stored_no_more_often_than_they_should_be() -> None:
     assert values(health, 0, n=up()) == first
     assert values(health, 2, n=up(3.0)) == []
     assert values(health, 10, n=up(4.0)) == [(LATENCY, "n", 4.0)]
-    assert values(health, 12, n=PeerView("http://a", AWAY)) == [(REACHABLE, "n", 0.0)]
+    assert values(health, 12, n=PeerView("http://a", UNREACHABLE)) == [(REACHABLE, "n", 0.0)]
     assert values(health, 14, n=PeerView("http://a", REFUSED)) == []
     assert values(health, 16, n=up(5.0)) == [(REACHABLE, "n", 1.0)]
     assert values(health, 20, n=up(5.0, "http://b")) == [
@@ -76,13 +76,13 @@ def test_how_nodes_are() -> None:
         "a": "unknown",
         "b": "unknown",
     }
-    health.answered("a", "http://a", PeerReport(ID), 1.5)
-    health.failed("b", "http://b", NodeRefused("not you"))
+    health.note_answer("a", "http://a", PeerReport(ID), 1.5)
+    health.note_failure("b", "http://b", NodeRefused("not you"))
     assert [seen.state for seen in health.all().values()] == [ANSWERED, REFUSED]
-    health.failed("a", "http://a", NodeAway("gone"))
+    health.note_failure("a", "http://a", NodeUnreachable("gone"))
     gone = health.get("a")
     assert gone is not None
-    assert (gone.state, gone.why, gone.report.id) == (AWAY, "gone", ID)
+    assert (gone.state, gone.why, gone.report.id) == (UNREACHABLE, "gone", ID)
     nodes["a"] = "http://elsewhere"
     moved = health.get("a")
     assert moved is not None
@@ -207,8 +207,8 @@ def test_nodes_with_another_secret_are_refused(tmp_path: Path) -> None:
 def test_an_address_where_somebody_else_answers(tmp_path: Path) -> None:
     with running(tmp_path, "north", "south", "west") as (north, _, west):
         north.know({"south": west.address, "west": west.address})
-        until(lambda: north.fabric.seen()["south"].state == AWAY)
-        assert "is not south" in north.fabric.seen()["south"].why
+        until(lambda: north.fabric.peer_views()["south"].state == UNREACHABLE)
+        assert "is not south" in north.fabric.peer_views()["south"].why
 
 
 def test_what_nodes_tell(tmp_path: Path) -> None:
@@ -231,8 +231,11 @@ def test_a_node_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
             address = f"http://127.0.0.1:{hanging.getsockname()[1]}"
             north.know({"south": south.address, "stuck": address})
             south.put(some_values(5))
-            before = north.fabric.seen()["south"].report.rows
-            until(lambda: north.fabric.seen()["south"].report.rows > before, "others are looked at")
-            assert how(north.fabric, "stuck")["state"] == AWAY
+            before = north.fabric.peer_views()["south"].report.rows
+            until(
+                lambda: north.fabric.peer_views()["south"].report.rows > before,
+                "others are looked at",
+            )
+            assert how(north.fabric, "stuck")["state"] == UNREACHABLE
             assert how(north.fabric, "south")["state"] == ANSWERED
-            until(lambda: north.fabric.seen()["stuck"].state == AWAY)
+            until(lambda: north.fabric.peer_views()["stuck"].state == UNREACHABLE)

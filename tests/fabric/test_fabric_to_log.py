@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from fogline.fabric.contract import FabricLog, FabricLogStatus
-from fogline.fabric.errors import NodeAway
+from fogline.fabric.errors import NodeUnreachable
 from fogline.fabric.federation.fabric import Fabric
 from fogline.fabric.federation.sources import OwnChanges
 from fogline.fabric.query.query_types import ChangeSource, Range, Selected
@@ -53,7 +53,7 @@ class Store:
 
     def changes(self, after: int, question: Question, limit: int) -> Changes:
         if self.away:
-            raise NodeAway("it is away")
+            raise NodeUnreachable("it is away")
         self.asked.append(question)
         self.store.flush()
         return OwnChanges(self.store, self.at).changes(after, question, limit)
@@ -381,7 +381,7 @@ def test_what_a_copy_holds_is_followed_when_its_origin_dies(
 
         until(all_there, "700 values in the copy")
         north.stop()
-        until(lambda: not here.fabric.seen()["north"].can_be_asked, "it is missed")
+        until(lambda: not here.fabric.peer_views()["north"].can_be_asked, "it is missed")
         world.follow(here.fabric, question)
         world.wait_for(700, question)
         world.wait(lambda: world.find(question), "the log")
@@ -389,7 +389,7 @@ def test_what_a_copy_holds_is_followed_when_its_origin_dies(
         world.end()
         north.start()
         north.put(some_values(100, first=700))
-        until(lambda: here.fabric.seen()["north"].can_be_asked, "it is back")
+        until(lambda: here.fabric.peer_views()["north"].can_be_asked, "it is back")
         world.follow(here.fabric, question)
         world.wait_for(800, question)
         assert world.numbers("north", question) == list(range(800))

@@ -148,18 +148,18 @@ class Rig:
         self._writers.pop(log).close()
         shutil.rmtree(self.logs.folder(log))
 
-    def want(self, *logs: str, **more: Any) -> None:
-        self.feeding.want([StoreFeed(log, **more) for log in logs])
+    def set_feeds(self, *logs: str, **more: Any) -> None:
+        self.feeding.set_feeds([StoreFeed(log, **more) for log in logs])
 
-    def told(self, log: str) -> FeedStatus | None:
+    def status_of(self, log: str) -> FeedStatus | None:
         return next((item for item in self.feeding.status() if item.log == log), None)
 
     def state(self, log: str) -> str:
-        found = self.told(log)
+        found = self.status_of(log)
         return found.state if found else "not told"
 
     def taken(self, log: str) -> int:
-        found = self.told(log)
+        found = self.status_of(log)
         return found.values if found else -1
 
     def close(self) -> None:
@@ -179,17 +179,17 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 def test_logs_are_followed_as_the_list_changes(rig: Rig) -> None:
     rig.write("a", {"x": 1}, {"x": 2})
-    rig.want("a", "b")
+    rig.set_feeds("a", "b")
     wait_for(lambda: rig.taken("a") == 2, 60, "the first log")
     rig.write("b", {"x": 3})
     wait_for(lambda: rig.taken("b") == 1, 60, "a log that was made later")
-    assert rig.told("a").lag == 0
-    rig.want("b", "c")
-    wait_for(lambda: not rig.told("a"), 60, "the end of the first log")
+    assert rig.status_of("a").lag == 0
+    rig.set_feeds("b", "c")
+    wait_for(lambda: not rig.status_of("a"), 60, "the end of the first log")
     rig.write("c", {"x": 4, "y": "on"})
     wait_for(lambda: rig.taken("c") == 2, 60, "the third log")
     rig.write("a", {"x": 5})
-    rig.want("a")
+    rig.set_feeds("a")
     wait_for(lambda: rig.taken("a") == 1, 60, "the first log goes on where it was")
     found = sorted(str(value.value) for value in everything(rig.store))
     assert found == ["1.0", "2.0", "3.0", "4.0", "5.0", "on"]
@@ -197,11 +197,11 @@ def test_logs_are_followed_as_the_list_changes(rig: Rig) -> None:
 
 def test_a_log_that_is_not_wanted_holds_up_nothing(rig: Rig) -> None:
     end = rig.write("a", *({"x": number} for number in range(500)))
-    rig.want("a")
+    rig.set_feeds("a")
     wait_for(lambda: rig.taken("a") == 500, 60, "all values")
     folder = rig.logs.folder("a")
     assert get_position(folder, READER) == 0, "nothing is on disk in the store yet"
-    rig.want()
+    rig.set_feeds()
     wait_for(lambda: get_position(folder, READER) is None, 60, "the reader to be forgotten")
     assert rig.store.committed("a") == end
     assert rig.store.state().rows == 500
@@ -216,7 +216,7 @@ def test_places_of_logs_that_nobody_names_are_forgotten_later(
         for log in ("kept", "stray"):
             rig.write(log, {"x": 1})
             set_position(rig.logs.folder(log), READER, 0)
-        rig.want("kept")
+        rig.set_feeds("kept")
         rig.feeding.start()
         wait_for(lambda: get_position(rig.logs.folder("stray"), READER) is None, 60, "forgotten")
         assert get_position(rig.logs.folder("kept"), READER) == 0
@@ -225,10 +225,10 @@ def test_places_of_logs_that_nobody_names_are_forgotten_later(
 
 
 def test_a_changed_declaration_counts_from_then_on(rig: Rig) -> None:
-    rig.want("a", prefix="old.")
+    rig.set_feeds("a", prefix="old.")
     rig.write("a", {"x": 1})
     wait_for(lambda: rig.taken("a") == 1, 60, "the first value")
-    rig.want("a", prefix="new.")
+    rig.set_feeds("a", prefix="new.")
     wait_for(lambda: rig.taken("a") == 0, 60, "the new declaration")
     rig.write("a", {"x": 2})
     wait_for(lambda: rig.taken("a") == 1, 60, "the second value")
@@ -241,21 +241,21 @@ def test_a_changed_declaration_counts_from_then_on(rig: Rig) -> None:
      ({"job": "j"}, "job"), ({"kind": "other"}, "other")],
 )  # fmt: skip
 def test_what_is_not_kept_is_told_with_the_reason(rig: Rig, more: dict[str, Any], why: str) -> None:
-    rig.feeding.want([StoreFeed("bad", **more), StoreFeed("good"), StoreFeed("")])
+    rig.feeding.set_feeds([StoreFeed("bad", **more), StoreFeed("good"), StoreFeed("")])
     rig.write("good", {"x": 1})
     wait_for(lambda: rig.taken("good") == 1, 60, "the other log")
     assert rig.state("bad") == "not kept"
-    assert why in rig.told("bad").why
+    assert why in rig.status_of("bad").why
     assert rig.state("") == "not kept"
-    rig.feeding.want([StoreFeed("good")])
-    wait_for(lambda: not rig.told("bad"), 60, "the end of the bad one")
+    rig.feeding.set_feeds([StoreFeed("good")])
+    wait_for(lambda: not rig.status_of("bad"), 60, "the end of the bad one")
 
 
 def test_values_that_are_none_are_counted(rig: Rig) -> None:
-    rig.want("a", time="t")
+    rig.set_feeds("a", time="t")
     rig.write("a", b"rubbish", {"t": "never", "x": 1}, {"t": START, "x": 1})
     wait_for(lambda: rig.taken("a") == 1, 60, "the one value")
-    assert rig.told("a").rejected == {"not json": 1, "no time": 1}
+    assert rig.status_of("a").rejected == {"not json": 1, "no time": 1}
 
 
 def test_a_full_store_is_tried_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,10 +268,10 @@ def test_a_full_store_is_tried_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) 
         original(*arguments)
 
     monkeypatch.setattr(rig.store, "ingest", ingest)
-    rig.want("a")
+    rig.set_feeds("a")
     rig.write("a", {"x": 1})
     wait_for(lambda: rig.state("a") == "full", 60, "the full store to be told")
-    assert rig.told("a").lag > 0
+    assert rig.status_of("a").lag > 0
     full.clear()
     wait_for(lambda: rig.state("a") == "running", 60, "the store to be tried again")
     assert [value.value for value in everything(rig.store)] == [1.0]
@@ -290,7 +290,7 @@ def test_one_log_in_trouble_does_not_stop_the_others(
     monkeypatch.setattr(rig.store, "position", position)
     rig.logs.folder("file").parent.mkdir(parents=True, exist_ok=True)
     rig.logs.folder("file").write_text("not a folder", encoding="utf-8")
-    rig.want("bug", "file", "good")
+    rig.set_feeds("bug", "file", "good")
     rig.write("good", {"x": 1})
     wait_for(lambda: rig.taken("good") == 1, 60, "the good log")
     wait_for(lambda: rig.state("bug") == "failed", 60, "the bug to be told")
@@ -306,37 +306,39 @@ def test_damage_is_skipped_and_counted(rig: Rig) -> None:
     with segment.open("r+b") as file:
         file.seek(200)
         file.write(b"\xff" * 8)
-    rig.want("a")
+    rig.set_feeds("a")
     wait_for(
-        lambda: (found := rig.told("a")) and found.skipped_bytes > 0, 60, "the damage to be counted"
+        lambda: (found := rig.status_of("a")) and found.skipped_bytes > 0,
+        60,
+        "the damage to be counted",
     )
 
 
 def test_a_log_that_was_replaced_is_read_from_its_beginning(rig: Rig) -> None:
     rig.store.ingest(BATCH.empty_table(), "a", 1 << 40)
     rig.write("a", {"x": 1})
-    rig.want("a")
+    rig.set_feeds("a")
     wait_for(lambda: rig.taken("a") == 1, 60, "the value of the new log")
 
 
 def test_a_log_that_went_with_its_job_and_comes_again_is_another(rig: Rig) -> None:
     """The second is longer than the first was, so its length tells nothing."""
     rig.write("a", {"x": 1})
-    rig.want("a")
+    rig.set_feeds("a")
     wait_for(lambda: rig.taken("a") == 1, 60, "the first value")
-    rig.want()
-    wait_for(lambda: not rig.told("a"), 60, "the end of the first log")
+    rig.set_feeds()
+    wait_for(lambda: not rig.status_of("a"), 60, "the end of the first log")
     rig.remove("a")
     wait_for(lambda: rig.store.position("a") == 0, 60, "the first log to be forgotten")
     rig.write("a", *({"x": number} for number in range(2, 102)))
-    rig.want("a")
+    rig.set_feeds("a")
     wait_for(lambda: rig.taken("a") == 100, 60, "all values of the second log")
     assert sorted(v.value for v in everything(rig.store)) == [float(n) for n in range(1, 102)]
 
 
 def test_a_log_that_went_while_nobody_looked_is_another(rig: Rig) -> None:
     rig.store.ingest(BATCH.empty_table(), "a", 50)
-    rig.want("a")
+    rig.set_feeds("a")
     wait_for(lambda: rig.store.position("a") == 0, 60, "the log that is not there to be forgotten")
     rig.write("a", *({"x": number} for number in range(100)))
     wait_for(lambda: rig.taken("a") == 100, 60, "all values")
@@ -346,7 +348,7 @@ def test_a_quiet_site_is_looked_at_seldom(rig: Rig, monkeypatch: pytest.MonkeyPa
     names = [f"log{number}" for number in range(10)]
     for name in names:
         rig.write(name, {"x": 1})
-    rig.want(*names)
+    rig.set_feeds(*names)
     wait_for(lambda: all(rig.taken(name) == 1 for name in names), 60, "all logs")
     rounds, original = [0], Feeding._round
 
@@ -369,7 +371,7 @@ def test_values_that_keep_coming_are_gathered(rig: Rig, monkeypatch: pytest.Monk
         return original(self)
 
     rig.write("a", {"x": 0})
-    rig.want("a")
+    rig.set_feeds("a")
     wait_for(lambda: rig.taken("a") == 1, 60, "the first value")
     monkeypatch.setattr(Feeding, "_round", counted)
     begun = time.monotonic()
@@ -382,12 +384,12 @@ def test_values_that_keep_coming_are_gathered(rig: Rig, monkeypatch: pytest.Monk
 
 def test_the_process_forgets_no_file_descriptors(rig: Rig) -> None:
     rig.write("a", {"x": 1})
-    rig.want("a")
+    rig.set_feeds("a")
     wait_for(lambda: rig.taken("a") == 1, 60, "the value")
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
-        rig.want()
-        wait_for(lambda: not rig.told("a"), 60, "the end")
-        rig.want("a")
-        wait_for(lambda: rig.told("a"), 60, "the log again")
+        rig.set_feeds()
+        wait_for(lambda: not rig.status_of("a"), 60, "the end")
+        rig.set_feeds("a")
+        wait_for(lambda: rig.status_of("a"), 60, "the log again")
     assert len(os.listdir("/proc/self/fd")) <= before + 2

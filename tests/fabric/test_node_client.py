@@ -16,7 +16,7 @@ import pytest
 from fogline.common.errors import UsageError
 from fogline.common.http import client as http_client
 from fogline.common.http.client import Patience
-from fogline.fabric.errors import NodeAway, NodeRefused
+from fogline.fabric.errors import NodeRefused, NodeUnreachable
 from fogline.fabric.http.arrow import to_arrow
 from fogline.fabric.membership.node_client import NodeClient, portions
 from fogline.fabric.query.query_types import AggregateQuery, Range, Selected
@@ -109,7 +109,7 @@ WRONG_ANSWERS = [
 def test_wrong_answers_are_none(data: bytes) -> None:
     with server(says(data)) as address:
         client = NodeClient(address, SECRET, "n", SHORT)
-        with pytest.raises(NodeAway) as raised:
+        with pytest.raises(NodeUnreachable) as raised:
             client.range(Range())
         assert raised.value.message
         client.close()
@@ -132,7 +132,7 @@ def test_wrong_answers_are_none(data: bytes) -> None:
 def test_wrong_changes(data: bytes) -> None:
     with server(says(data)) as address:
         client = NodeClient(address, SECRET, "n", SHORT)
-        with pytest.raises(NodeAway):
+        with pytest.raises(NodeUnreachable):
             client.changes(-1, None, 4)
 
 
@@ -148,9 +148,9 @@ def test_values_that_were_not_asked_for() -> None:
         client = NodeClient(address, SECRET, "n", SHORT)
         assert len(client.range(Range())) == 3
         for wrong in (Range(limit=2), Range(limit=10)):
-            with pytest.raises(NodeAway):
+            with pytest.raises(NodeUnreachable):
                 client.range(wrong, place)
-        with pytest.raises(NodeAway):
+        with pytest.raises(NodeUnreachable):
             client.range(Range(limit=2))
 
 
@@ -161,10 +161,10 @@ def test_values_that_were_not_asked_for() -> None:
         ("401 x", NodeRefused),
         ("403 x", NodeRefused),
         ("404 x", BadQuery),
-        ("409 x", NodeAway),
-        ("418 x", NodeAway),
+        ("409 x", NodeUnreachable),
+        ("418 x", NodeUnreachable),
         ("429 x", QueryLimit),
-        ("503 x", NodeAway),
+        ("503 x", NodeUnreachable),
     ],
 )
 def test_errors_by_status(status: str, error: type[StoreError]) -> None:
@@ -209,14 +209,14 @@ def test_errors_by_status(status: str, error: type[StoreError]) -> None:
     ],
 )
 def test_wrong_metadata(body: object) -> None:
-    with server(says(reply(json.dumps(body).encode()))) as address, pytest.raises(NodeAway):
+    with server(says(reply(json.dumps(body).encode()))) as address, pytest.raises(NodeUnreachable):
         NodeClient(address, SECRET, "n", SHORT).metadata_changes(0)
 
 
 def test_nobody_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with pytest.raises(NodeAway):
+    with pytest.raises(NodeUnreachable):
         NodeClient(f"http://127.0.0.1:{port}", SECRET, "n").latest(Selected())
 
 
@@ -237,7 +237,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(script: Script) -> None:
     """Without the limit this would not end at all."""
     with server(script) as address:
         client = NodeClient(address, SECRET, "n", Patience(connect=5.0, answer=0.5))
-        with pytest.raises(NodeAway):
+        with pytest.raises(NodeUnreachable):
             client.state()
 
 
@@ -255,7 +255,7 @@ def test_one_that_falls_silent_is_not_waited_for_twice() -> None:
     with server(once) as address:
         client = NodeClient(address, SECRET, "n", Patience(connect=5.0, answer=0.5))
         assert client.state() == {}
-        with pytest.raises(NodeAway):
+        with pytest.raises(NodeUnreachable):
             client.state()
     assert len(connections) == 1
 
@@ -282,13 +282,13 @@ def test_closing_ends_what_is_being_asked() -> None:
         assert asked.wait(30)
         client.close()
         thread.join(30)
-        assert isinstance(raised[0], NodeAway)
+        assert isinstance(raised[0], NodeUnreachable)
 
 
 def test_an_answer_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_client, "LARGEST_ANSWER", 1_000_000)
     large = server(says(reply(b"x" * 3_000_000)))
-    with large as address, pytest.raises(NodeAway, match="does not end"):
+    with large as address, pytest.raises(NodeUnreachable, match="does not end"):
         NodeClient(address, SECRET, "n", SHORT).state()
 
 

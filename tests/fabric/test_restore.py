@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fogline.fabric.membership.peers import CopyInfo, PeerReport, PeerView
-from fogline.fabric.query.query_types import ANSWERED, AWAY, Range, Selected
+from fogline.fabric.query.query_types import ANSWERED, UNREACHABLE, Range, Selected
 from fogline.fabric.replicas.restore import to_take
 from fogline.storage.files import data_files
 from tests.damage import DAMAGES
@@ -123,7 +123,7 @@ def test_an_answer_says_what_is_lost(tmp_path: Path) -> None:
         north.put(some_values(300))
         north.put(some_values(50, first=1_000))
         rows = damage_a_file(north)
-        until(lambda: south.fabric.seen()["north"].report.lost, "it is heard of")
+        until(lambda: south.fabric.peer_views()["north"].report.lost, "it is heard of")
         everything = Range(Selected(("cpu%",)), limit=10_000)
         before = replace(everything, end=START - 10**9)
         for node in (north, south):
@@ -189,7 +189,7 @@ def test_old_values_are_kept_until_they_were_taken_back(tmp_path: Path) -> None:
         north._nodes = {}  # it does not know of the one that has its values
         north.start()
         until(lambda: is_back(north))
-        until(lambda: south.fabric.seen()["north"].report.id == north.store.id)
+        until(lambda: south.fabric.peer_views()["north"].report.id == north.store.id)
         until(lambda: how(south.fabric, "north")["state"] == ANSWERED)
         assert copied(south, "north") == list(range(50))
         assert numbers(north.fabric, "north") == []
@@ -217,7 +217,7 @@ def test_what_is_to_be_taken() -> None:
 
     seen = {
         "a": other(ANSWERED, OLD),
-        "b": other(AWAY, OLD),
+        "b": other(UNREACHABLE, OLD),
         "c": other(ANSWERED, ID),
         "d": other(ANSWERED, OLD),
         "e": PeerView("http://x", ANSWERED),

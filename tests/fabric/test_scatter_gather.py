@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fogline.fabric.errors import NodeAway, NodeRefused
+from fogline.fabric.errors import NodeRefused, NodeUnreachable
 from fogline.fabric.federation import fabric as fabric_module
 from fogline.fabric.federation.routing import ReplicaRoute, routes, to_follow
 from fogline.fabric.federation.scatter_gather import Gather, Gathered
@@ -21,8 +21,8 @@ from fogline.fabric.membership.peers import CopyInfo, PeerReport, PeerView
 from fogline.fabric.query import merge, tables
 from fogline.fabric.query.query_types import (
     ANSWERED,
-    AWAY,
     REFUSED,
+    UNREACHABLE,
     AggregateQuery,
     ChangeOffset,
     NodeAnswer,
@@ -123,16 +123,16 @@ def test_nothing_from_nobody() -> None:
 
 def test_rows_of_any_columns() -> None:
     parts = {"b": pa.table({"x": [1]}), "a": pa.table({"x": [2.5]}), "c": pa.table({"x": [None]})}
-    table = merge.stacked(parts)
+    table = merge.stack_answers(parts)
     assert table.to_pylist() == [
         {"node": "a", "x": 2.5},
         {"node": "b", "x": 1.0},
         {"node": "c", "x": None},
     ]
     with pytest.raises(BadQuery):
-        merge.stacked({"a": pa.table({"node": ["me"]})})
+        merge.stack_answers({"a": pa.table({"node": ["me"]})})
     with pytest.raises(BadQuery):
-        merge.stacked({"a": pa.table({"x": [1]}), "b": pa.table({"x": ["text"]})})
+        merge.stack_answers({"a": pa.table({"x": [1]}), "b": pa.table({"x": ["text"]})})
 
 
 def test_doubles() -> None:
@@ -158,13 +158,13 @@ def test_the_node_itself_first_then_the_newest_copy() -> None:
         "p": node(o=CopyInfo(ID, until=10)),
         "q": node(o=CopyInfo(ID, until=30)),
         "r": node(o=CopyInfo(ID, until=99, metrics=("x",))),
-        "s": node(AWAY, o=CopyInfo(ID, until=99)),
+        "s": node(UNREACHABLE, o=CopyInfo(ID, until=99)),
         "t": node(o=CopyInfo(ID)),
     }
     own = {"o": CopyInfo(ID, until=20)}
     every = ["copy q", "copy here", "copy p", "copy t", "copy r"]
     assert at(routes("o", "here", seen, own, None)) == ["o", *every]
-    away = {**seen, "o": node(AWAY)}
+    away = {**seen, "o": node(UNREACHABLE)}
     assert at(routes("o", "here", away, own, None)) == every
     assert at(routes("o", "here", {**seen, "o": node(REFUSED)}, own, None)) == every
     assert at(routes("o", "here", away, own, ("x",)))[0] == "copy r"
@@ -205,10 +205,10 @@ def test_what_is_followed() -> None:
     seen["q"] = node(latency=5.0, o=CopyInfo(ID, until=90))
     assert followed() == "copy q"
     assert followed(CopyInfo(ID, until=80)) == "copy here"
-    for gone in (node(AWAY), node(REFUSED), PeerView("http://x", ANSWERED)):
+    for gone in (node(UNREACHABLE), node(REFUSED), PeerView("http://x", ANSWERED)):
         seen["o"] = gone
         assert followed() == "copy p"
-    seen = {"o": node(AWAY)}
+    seen = {"o": node(UNREACHABLE)}
     assert followed() == ""
     assert followed(CopyInfo("b" * 32)) == "copy here"
 
@@ -238,7 +238,7 @@ class FakeAround:
     copies: dict[str, CopyInfo] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
-    def seen(self) -> Mapping[str, PeerView]:
+    def peer_views(self) -> Mapping[str, PeerView]:
         return self.known
 
     def own_copies(self) -> Mapping[str, CopyInfo]:
@@ -248,10 +248,10 @@ class FakeAround:
         key = f"{route.at}/{node}" if route.copy else node
         return self.fakes[key]  # type: ignore[return-value]
 
-    def failed(self, node: str, error: StoreError) -> None:
+    def note_failure(self, node: str, error: StoreError) -> None:
         self.failures.append(node)
-        state = REFUSED if isinstance(error, NodeRefused) else AWAY
-        self.known[node] = self.known[node].failed(error.message, state)
+        state = REFUSED if isinstance(error, NodeRefused) else UNREACHABLE
+        self.known[node] = self.known[node].with_failure(error.message, state)
 
 
 def gathered(around: FakeAround, own: Fake | None = None) -> Gathered[pa.Table]:
@@ -268,7 +268,7 @@ def who(found: Gathered[pa.Table]) -> dict[str, str]:
 
 def test_a_node_that_fails_is_replaced_by_its_copy_at_once() -> None:
     known = {"a": node(), "b": node(a=CopyInfo(ID, until=7))}
-    fakes = {"a": Fake("a", NodeAway("gone")), "b": Fake("b"), "b/a": Fake("b/a")}
+    fakes = {"a": Fake("a", NodeUnreachable("gone")), "b": Fake("b"), "b/a": Fake("b/a")}
     around = FakeAround(known, fakes)
     found = gathered(around)
     assert who(found) == {"here": "here", "a": "b/a", "b": "b"}
@@ -283,8 +283,8 @@ def test_a_node_that_fails_is_replaced_by_its_copy_at_once() -> None:
 
 
 def test_nodes_without_a_copy_are_named_with_the_reason() -> None:
-    known = {"a": node(), "b": node(), "c": node(AWAY).failed("since long")}
-    fakes = {"a": Fake("a", NodeAway("no route")), "b": Fake("b", NodeRefused("not you"))}
+    known = {"a": node(), "b": node(), "c": node(UNREACHABLE).with_failure("since long")}
+    fakes = {"a": Fake("a", NodeUnreachable("no route")), "b": Fake("b", NodeRefused("not you"))}
     found = gathered(FakeAround(known, fakes))
     assert set(found.tables) == {"here"}
     assert [(n.node, n.state, n.why) for n in found.nodes] == [
@@ -297,13 +297,13 @@ def test_nodes_without_a_copy_are_named_with_the_reason() -> None:
 
 def test_a_copy_that_fails_is_replaced_by_the_next() -> None:
     known = {
-        "a": node(AWAY),
+        "a": node(UNREACHABLE),
         "b": node(a=CopyInfo(ID, until=9)),
         "c": node(a=CopyInfo(ID, until=5)),
         "d": node(a=CopyInfo(ID, until=3)),
     }
     fakes = {name: Fake(name) for name in ("b", "c", "d", "d/a")}
-    fakes |= {"b/a": Fake("", BadQuery("no copy")), "c/a": Fake("", NodeAway("gone"))}
+    fakes |= {"b/a": Fake("", BadQuery("no copy")), "c/a": Fake("", NodeUnreachable("gone"))}
     found = gathered(FakeAround(known, fakes))
     assert who(found)["a"] == "d/a"
 

@@ -98,7 +98,7 @@ def test_a_damaged_file_counts_as_none(tmp_path: Path, text: str) -> None:
         load_secret(tmp_path)
     assert "0123456789" not in str(told.value)
     site = SiteSecret(tmp_path, None)
-    assert site.known() == []
+    assert site.accepted_secrets() == []
     assert FILE in site.problem
     assert site.take(FabricSecret.make(NOW))
     assert SiteSecret(tmp_path, None).version == site.version
@@ -108,13 +108,13 @@ def test_a_site_keeps_what_it_was_handed(tmp_path: Path) -> None:
     first = FabricSecret.make(NOW)
     second = first.rotate(NOW + 1, HOUR)
     site = SiteSecret(tmp_path, None, lambda: NOW + 2)
-    assert (site.version, site.known(), site.own) == (0, [], False)
+    assert (site.version, site.accepted_secrets(), site.own) == (0, [], False)
     assert site.take(first)
     assert not site.take(first)
     assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
-    assert SiteSecret(tmp_path, None).known() == [(first.secret, None)]
+    assert SiteSecret(tmp_path, None).accepted_secrets() == [(first.secret, None)]
     assert site.take(second)
-    assert site.known() == [(second.secret, None), (first.secret, NOW + 1 + HOUR)]
+    assert site.accepted_secrets() == [(second.secret, None), (first.secret, NOW + 1 + HOUR)]
     assert not site.take(first)
     assert site.version == second.version
 
@@ -126,13 +126,13 @@ def test_the_configured_file_wins(tmp_path: Path) -> None:
     site = SiteSecret(tmp_path, file)
     assert site.own
     assert not site.take(FabricSecret.make(NOW + 1))
-    assert site.known() == [("a secret of our own", None)]
+    assert site.accepted_secrets() == [("a secret of our own", None)]
 
 
 def test_secrets_end_at_their_time() -> None:
     secrets = Secrets([("the newest of them", None), ("the one of before", NOW)])
-    assert secrets.accepted(lambda: NOW - 1) == ("the newest of them", "the one of before")
-    assert secrets.accepted(lambda: NOW) == ("the newest of them",)
+    assert secrets.accepted_secrets(lambda: NOW - 1) == ("the newest of them", "the one of before")
+    assert secrets.accepted_secrets(lambda: NOW) == ("the newest of them",)
     with pytest.raises(UsageError):
         secrets.change([("short", None)])
 

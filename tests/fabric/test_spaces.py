@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 from fogline.common.errors import ConflictError
 from fogline.fabric.api.tokens_file import add_token, own_token
 from fogline.fabric.http.arrow import ARROW_TYPE, from_arrow
-from fogline.fabric.query.space_pages import KEY, SpaceInfo, SpacePage, merged, shown, to_table
+from fogline.fabric.query.space_pages import (
+    KEY,
+    SpaceInfo,
+    SpacePage,
+    merge_pages,
+    to_table,
+    visible_rows,
+)
 from fogline.storage.catalog.spaces import Space, SpaceRow
 from fogline.storage.values import micros
 from tests.fabric.kit_nodes import START, RunningNode, running, until
@@ -75,7 +82,7 @@ def test_pages_against_a_plain_dict(
     found, after = [], None
     while True:
         parts = {n: page_of(n, rows, after, limit, descending) for n, rows in nodes.items()}
-        page = merged(parts, limit, descending)
+        page = merge_pages(parts, limit, descending)
         assert len(page.table) <= limit
         times, keys = micros(page.table["time"]).tolist(), page.table[KEY].to_pylist()
         found += list(zip(times, keys, page.table["n"].to_pylist(), strict=True))
@@ -93,8 +100,8 @@ def test_columns_that_only_some_nodes_have() -> None:
     few = SpacePage(info(n="text"), to_table({"n": "text"}, [SpaceRow("a", 1, {"n": "x"})]), False)
     columns = {"n": "text", "ok": "boolean", "count": "integer"}
     more = to_table(columns, [SpaceRow("b", 1, {"ok": True, "count": 7})])
-    whole = merged({"north": few, "south": SpacePage(info(**columns), more, False)}, 5, False)
-    found = shown(whole).drop_columns(["time"]).to_pylist()
+    whole = merge_pages({"north": few, "south": SpacePage(info(**columns), more, False)}, 5, False)
+    found = visible_rows(whole).drop_columns(["time"]).to_pylist()
     assert found == [
         {"key": "a", "n": "x", "ok": None, "count": None},
         {"key": "b", "n": None, "ok": True, "count": 7},
@@ -106,10 +113,10 @@ def test_spaces_that_do_not_go_together() -> None:
     north = SpacePage(info(n="text"), empty, False)
     other = SpacePage(info(n="number"), to_table({"n": "number"}, []), False)
     with pytest.raises(ConflictError, match=r"the column n .* at south"):
-        merged({"north": north, "south": other}, 5, False)
+        merge_pages({"north": north, "south": other}, 5, False)
     keyed = SpacePage(SpaceInfo(Space("orders", {"n": "text"}), ("n",)), empty, False)
     with pytest.raises(ConflictError, match=r"the key .* at south"):
-        merged({"north": north, "south": keyed}, 5, False)
+        merge_pages({"north": north, "south": keyed}, 5, False)
 
 
 # ── whoever is asked ─────────────────────────────────────────────────────────────────────────────
@@ -263,7 +270,7 @@ def test_spaces_that_differ_and_nodes_that_are_away(tmp_path: Path) -> None:
                 ("number", ["south"]),
             ]
             south.stop()
-            until(lambda: north.fabric.seen()["south"].state == "away", "word of it")
+            until(lambda: north.fabric.peer_views()["south"].state == "away", "word of it")
             assert asked.post(ROWS, json={"rows": [{"key": "k", "n": "x"}]}).status_code == 200
             told = asked.get(ROWS).json()
             assert [row["n"] for row in told["rows"]] == ["x"]

@@ -6,7 +6,7 @@ from fogline.common.errors import NotFoundError
 from fogline.storage.errors import BadQuery, StoreError
 
 
-class NodeAway(StoreError):  # noqa: N818
+class NodeUnreachable(StoreError):  # noqa: N818
     """A node gives no answer."""
 
 

@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def run(parent: Parent[StoreProcessConfig]) -> None:
-    """Until the parent is gone or asks for what only a new process can do."""
+    """Until the parent has ended or asks for what only a new process can do."""
     store = StoreProcess(parent.config)
     try:
         store.start()
@@ -144,7 +144,7 @@ class StoreProcess:
         self._config = config
         self._secrets.change(config.secrets)
         self.sign()
-        self._feeding.want(config.feeds)
+        self._feeding.set_feeds(config.feeds)
         self._fabric.set_nodes(config.nodes)
         self._streams.set_logs(config.fabric_logs)
 

@@ -14,10 +14,10 @@ import click
 import pyarrow as pa
 
 from fogline.common.errors import DataError, SetupError
-from fogline.fabric.errors import NodeAway
+from fogline.fabric.errors import NodeUnreachable
 from fogline.fabric.http.store_client import StoreClient
 from fogline.fabric.query.parameters import parameters
-from fogline.fabric.query.query_types import ANSWERED, AWAY, COPY
+from fogline.fabric.query.query_types import ANSWERED, COPY, UNREACHABLE
 from fogline.fabric.query.records import Descriptions, descriptions_of, write_lines
 from fogline.formats.times import time_of
 from fogline.model.question import Question
@@ -107,7 +107,7 @@ class Fetcher:
         """Of the states of a node in several responses the worst counts."""
         for node in nodes if isinstance(nodes, list) else ():
             if not isinstance(node, dict) or not isinstance(node.get("node"), str):
-                raise NodeAway(f"{self._store.url} returned an invalid list of nodes")
+                raise NodeUnreachable(f"{self._store.url} returned an invalid list of nodes")
             known = self._nodes.get(node["node"])
             if known is None or _rank(node) >= _rank(known):
                 self._nodes[node["node"]] = node
@@ -127,7 +127,7 @@ def _rank(node: dict[str, Any]) -> int:
 
 
 def _missing(node: dict[str, Any], until: int) -> str:
-    state, name = str(node.get("state", AWAY)), node["node"]
+    state, name = str(node.get("state", UNREACHABLE)), node["node"]
     if state == ANSWERED:
         return ""
     if state != COPY:

@@ -33,7 +33,7 @@ class ApiRequest:
     """Equal for all pages of one question, and only for those."""
     caller: Caller
     arrow: bool = False
-    """Whether Arrow is wanted instead of JSON."""
+    """Whether Arrow is requested instead of JSON."""
     body: bytes = b""
     type: str = ""
     """The body's."""
@@ -41,10 +41,10 @@ class ApiRequest:
     @property
     def keys(self) -> Keys:
         """Those of signed insights that may be in the answer."""
-        held, wanted = self.caller.keys, self.values.get("keys")
-        if held is None or wanted is None:
-            return wanted if held is None else held
-        return held & frozenset(wanted)
+        held, requested = self.caller.keys, self.values.get("keys")
+        if held is None or requested is None:
+            return requested if held is None else held
+        return held & frozenset(requested)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,13 +42,13 @@ SQL = "read:sql"
 
 
 def make_app(node: FabricNode) -> Starlette:
-    rooms = Rooms()
+    slots = RequestSlots()
     bodies = BodyReader()
     return Starlette(
         routes=[
             Route("/openapi.json", _describe),
             Route("/docs", _show),
-            *(Route(a.path, _endpoint(a, node, rooms, bodies), methods=[a.method]) for a in ROUTES),
+            *(Route(a.path, _endpoint(a, node, slots, bodies), methods=[a.method]) for a in ROUTES),
         ],
         middleware=[
             Middleware(NeedsToken, find_caller=node.callers.who, open_paths=OPEN, errors=ERRORS)
@@ -57,7 +57,7 @@ def make_app(node: FabricNode) -> Starlette:
     )
 
 
-class Rooms:
+class RequestSlots:
     """Where blocking work is done: threads, never the event loop.
 
     Questions to all nodes wait for other nodes, which may wait for us; they have threads of their
@@ -81,7 +81,7 @@ class Rooms:
 
 
 def _endpoint(
-    address: Address, node: FabricNode, rooms: Rooms, bodies: BodyReader
+    address: Address, node: FabricNode, slots: RequestSlots, bodies: BodyReader
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         caller = caller_of(request)
@@ -100,7 +100,7 @@ def _endpoint(
             type=kind,
         )
         try:
-            return await rooms.work(address, node, ask)
+            return await slots.work(address, node, ask)
         except FoglineError:
             raise
         except Exception as error:

@@ -27,7 +27,7 @@ from fogline.fabric.api.node import FabricNode
 from fogline.fabric.api.replies import arrow_reply
 from fogline.fabric.api.routes_values import JSON_TYPE, one_node, with_node
 from fogline.fabric.errors import NotThere
-from fogline.fabric.query.metadata_fields import DESCRIPTION, described, metadata_payload
+from fogline.fabric.query.metadata_fields import DESCRIPTION, metadata_payload, read_description
 from fogline.fabric.query.paging import no_cursor, seal, unseal
 from fogline.storage.catalog.metadata import Metadata
 from fogline.storage.catalog.signed import signer
@@ -54,21 +54,21 @@ def get_metrics(node: FabricNode, ask: ApiRequest) -> Response:
         extra["next"] = seal(last, ask.question)
     if ask.arrow:
         return arrow_reply(table, extra)
-    return Json({"metrics": _described(node, table, names), **extra})
+    return Json({"metrics": _describe_metrics(node, table, names), **extra})
 
 
 def get_metadata(node: FabricNode, ask: ApiRequest) -> Response:
     """Of a metric; `changes?since=` is what changed, for other nodes."""
     if ask.path["metric"] == "changes" and ask.values["since"] is not None:
         return _changes(node, ask)
-    found = _known(node, ask)
+    found = _find_visible(node, ask)
     if found is None:
         raise NotThere(f"nothing is known about {ask.path['metric']!r:.80}")
     return Json(metadata_payload(found))
 
 
 def put_metadata(node: FabricNode, ask: ApiRequest) -> Response:
-    description = described(json_object(ask.body, frozenset(DESCRIPTION)))
+    description = read_description(json_object(ask.body, frozenset(DESCRIPTION)))
     return Json(
         metadata_payload(node.store.metadata.put(ask.path["metric"], description, _entity(ask)))
     )
@@ -76,15 +76,15 @@ def put_metadata(node: FabricNode, ask: ApiRequest) -> Response:
 
 def delete_metadata(node: FabricNode, ask: ApiRequest) -> Response:
     metric, entity = ask.path["metric"], _entity(ask)
-    found = _known(node, ask)
+    found = _find_visible(node, ask)
     if found is None or found.entity != entity:
         raise NotThere(f"nothing is known about {metric!r:.80}")
     node.store.metadata.remove(metric, entity)
     return Json({"removed": True})
 
 
-def _known(node: FabricNode, ask: ApiRequest) -> Metadata | None:
-    """What may be told about a metric: of one that is signed only who holds the key gets any."""
+def _find_visible(node: FabricNode, ask: ApiRequest) -> Metadata | None:
+    """What may be shown of a metric: of one that is signed only who holds the key gets any."""
     metric, entity = ask.path["metric"], _entity(ask)
     hidden = node.store.metadata.signed.hidden_anywhere(ask.keys)
     return None if metric in hidden else node.store.metadata.get(metric, entity)
@@ -128,7 +128,7 @@ def _page(
     return page, taken, taken[-1] if len(taken) < len(names) else None
 
 
-def _described(node: FabricNode, table: pa.Table, names: list[str]) -> list[dict[str, Any]]:
+def _describe_metrics(node: FabricNode, table: pa.Table, names: list[str]) -> list[dict[str, Any]]:
     found: dict[str, tuple[set[str], set[str]]] = {name: (set(), set()) for name in names}
     columns = (table[name].cast(pa.string()).to_pylist() for name in ("metric", "entity", "node"))
     for metric, entity, where in zip(*columns, strict=True):

@@ -48,13 +48,13 @@ def _visible(report: Mapping[str, Any], hidden: frozenset[str]) -> dict[str, Any
 
 
 def _stands_for_any(metrics: str, hidden: frozenset[str]) -> bool:
-    """Whether this name of a copy's list, or prefix, is that of a metric that must not be told. `%`
-    alone is that of every metric, and tells of none."""
+    """Whether this name of a copy's list, or prefix, is that of a metric that must not be shown.
+    `%` alone is that of every metric, and reveals none."""
     if not hidden or metrics == "%":
         return False
     try:
         names = parse_all(metrics)
-    except BadQuery:  # another node told it: nobody needs it, whatever it is
+    except BadQuery:  # another node sent it: nobody needs it, whatever it is
         return True
     if names is None or not hidden.isdisjoint(names.exact):
         return True

@@ -29,9 +29,9 @@ from fogline.fabric.api.routes_values import JSON_TYPE, nodes_payload
 from fogline.fabric.errors import NotThere
 from fogline.fabric.query import times
 from fogline.fabric.query.json_tables import rows_json
-from fogline.fabric.query.paging import no_cursor, seal, unseal, whole
+from fogline.fabric.query.paging import check_whole, no_cursor, seal, unseal
 from fogline.fabric.query.space_keys import key_text
-from fogline.fabric.query.space_pages import HOUR_US, SpaceInfo, shown
+from fogline.fabric.query.space_pages import HOUR_US, SpaceInfo, visible_rows
 from fogline.fabric.query.spaces import MOST_ROWS, SpaceRange, row_key
 from fogline.storage.catalog.spaces import Space, SpaceRow, is_name
 from fogline.storage.errors import BadQuery, BadValue
@@ -59,8 +59,8 @@ def put_space(node: FabricNode, ask: ApiRequest) -> Response:
         ask.path["space"],
         _columns(body.get("columns")),
         persistent=not _flag(body.get("memory", False)),
-        age_us=_whole(body.get("hours"), "hours", HOUR_US),
-        rows=_whole(body.get("rows"), "rows", 1),
+        age_us=_read_whole(body.get("hours"), "hours", HOUR_US),
+        rows=_read_whole(body.get("rows"), "rows", 1),
     )
     if not set(key) <= set(space.columns):
         raise BadValue(
@@ -104,7 +104,7 @@ def get_rows(node: FabricNode, ask: ApiRequest) -> Response:
         extra["next"] = seal([question.start, question.end, *page.last], ask.question)
     if ask.values["arrived"] == "true":
         return arrow_reply(page.table, {**extra, "space": page.info.as_json()})
-    table = shown(page)
+    table = visible_rows(page)
     if ask.arrow:
         return arrow_reply(table, extra)
     return list_reply("rows", rows_json(table), extra)
@@ -113,17 +113,17 @@ def get_rows(node: FabricNode, ask: ApiRequest) -> Response:
 def delete_rows(node: FabricNode, ask: ApiRequest) -> Response:
     info = node.spaces.info(ask.path["space"])
     key = row_key(info, ask.values["key"])
-    gone = node.store.spaces.delete(info.space.name, key, *_stretch(ask))
-    return Json({"deleted": gone})
+    deleted = node.store.spaces.delete(info.space.name, key, *_time_bounds(ask))
+    return Json({"deleted": deleted})
 
 
 def _may(ask: ApiRequest, info: SpaceInfo) -> bool:
     return ask.caller.may(f"read:space:{info.space.name}")
 
 
-def _differs(node: FabricNode, known: Space, wanted: Space, key: tuple[str, ...]) -> bool:
+def _differs(node: FabricNode, known: Space, requested: Space, key: tuple[str, ...]) -> bool:
     before = known.persistent, dict(known.columns), node.keys.of(known.name)
-    return before != (wanted.persistent, dict(wanted.columns), key)
+    return before != (requested.persistent, dict(requested.columns), key)
 
 
 def _columns(found: Any) -> dict[str, str]:
@@ -148,11 +148,11 @@ def _flag(found: Any) -> bool:
     return found
 
 
-def _whole(found: Any, name: str, unit: int) -> int | None:
+def _read_whole(found: Any, name: str, unit: int) -> int | None:
     if found is None:
         return None
     if type(found) is not int or not 0 < found < 1 << 40:
-        raise BadValue(f'"{name}" is a whole number above 0')
+        raise BadValue(f'"{name}" must be a whole number above 0')
     return min(found * unit, 1 << 60)
 
 
@@ -174,17 +174,21 @@ def _row(item: Any, key: tuple[str, ...], now: int) -> SpaceRow:
     return SpaceRow(own, when, fields)
 
 
-def _stretch(ask: ApiRequest) -> tuple[int, int]:
+def _time_bounds(ask: ApiRequest) -> tuple[int, int]:
     start, end = ask.values["from"], ask.values["to"]
     return FIRST_TIME if start is None else start, END_TIME if end is None else end
 
 
 def _question(ask: ApiRequest) -> SpaceRange:
-    (start, end), after = _stretch(ask), None
+    (start, end), after = _time_bounds(ask), None
     if ask.values["cursor"] is not None:
         try:
             start, end, last, key = unseal(ask.values["cursor"], ask.question)
-            start, end, after = whole(start), whole(end), (whole(last), _text(key))
+            start, end, after = (
+                check_whole(start),
+                check_whole(end),
+                (check_whole(last), _text(key)),
+            )
         except (ValueError, TypeError) as error:
             raise no_cursor() from error
     given = ask.values["key"]

@@ -42,7 +42,7 @@ from fogline.fabric.errors import NotThere
 from fogline.fabric.http.arrow import ARROW_TYPE
 from fogline.fabric.query import times
 from fogline.fabric.query.json_tables import rows_json, values_json
-from fogline.fabric.query.metadata_fields import metadata_payload as told_metadata
+from fogline.fabric.query.metadata_fields import metadata_payload as write_metadata
 from fogline.fabric.query.paging import PageStart
 from fogline.fabric.query.query_types import (
     AggregateQuery,
@@ -161,11 +161,11 @@ def get_changes(node: FabricNode, ask: ApiRequest) -> Response:
 
 
 def _signatures(node: FabricNode, ask: ApiRequest) -> dict[str, Any]:
-    """With the values goes what their node has signed: who gets both never tells only one."""
+    """With the values goes what their node has signed: who gets both never passes on only one."""
     if ask.keys is not None:
         return {}
     found = node.store.metadata.signatures(ask.values["of"] or node.site)
-    return {"signed": [told_metadata(item) for item in found]} if found else {}
+    return {"signed": [write_metadata(item) for item in found]} if found else {}
 
 
 def one_node(node: FabricNode, ask: ApiRequest) -> tuple[str, NodeBackend]:

@@ -38,19 +38,19 @@ class Token:
 
 
 def add_token(folder: Path, name: str, rights: Iterable[str]) -> str:
-    """A new token for the store in `folder` (`<site>/store`), told this once.
+    """A new token for the store in `folder` (`<site>/store`), shown this once.
 
     Raises `UsageError` for a name that is taken or a right that does not exist.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r:.80} is no name for a token", "letters, digits and . _ @ -")
-    wanted = tuple(sorted(parse_rights(rights)))
+    requested = tuple(sorted(parse_rights(rights)))
     token = new_token()
-    with _locked(folder):
+    with _hold_lock(folder):
         known = _load(folder)
         if name in known:
             raise UsageError(f"there is a token {name} already", "remove it first")
-        _save(folder, {**known, name: Token(name, hash_token(token).hex(), wanted)})
+        _save(folder, {**known, name: Token(name, hash_token(token).hex(), requested)})
     return token
 
 
@@ -61,7 +61,7 @@ def list_tokens(folder: Path) -> dict[str, tuple[str, ...]]:
 
 def remove_token(folder: Path, name: str) -> None:
     """From now on it is not accepted. Raises `UsageError` when there is none of that name."""
-    with _locked(folder):
+    with _hold_lock(folder):
         known = _load(folder)
         if name not in known:
             raise UsageError(f"there is no token {name!r:.80}")
@@ -82,7 +82,7 @@ def own_token(folder: Path) -> str:
 
 
 class Callers:
-    """Tells who a caller is; for one thread at a time."""
+    """Finds who a caller is; for one thread at a time."""
 
     def __init__(self, folder: Path, secret: str | Secrets = "") -> None:
         """Makes the site's own token if there is none. `secret` is what nodes share, or nothing."""
@@ -98,13 +98,13 @@ class Callers:
     def who(self, authorization: bytes) -> Caller | None:
         """The caller whose token a header's value holds; every one is compared, always."""
         self._refresh()
-        nodes = [(hash_token(secret), NODE) for secret in self._secrets.accepted()]
+        nodes = [(hash_token(secret), NODE) for secret in self._secrets.accepted_secrets()]
         return find_holder(authorization, [*nodes, *self._known])
 
     def _refresh(self) -> None:
         now = _stamp(self._folder / TOKENS), _stamp(self._folder / OWN)
         if now != self._seen:
-            self._known = [*self._own(), *self._listed()]
+            self._known = [*self._own(), *self._load_callers()]
             self._seen = now
 
     def _own(self) -> list[tuple[bytes, Caller]]:
@@ -114,7 +114,7 @@ class Callers:
             _say.error("%s", error)
             return []
 
-    def _listed(self) -> list[tuple[bytes, Caller]]:
+    def _load_callers(self) -> list[tuple[bytes, Caller]]:
         """Nobody, when the file cannot be understood: one who was removed must not come back."""
         try:
             tokens = _load(self._folder).values()
@@ -160,7 +160,7 @@ def _save(folder: Path, tokens: Mapping[str, Token]) -> None:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _hold_lock(folder: Path) -> Iterator[None]:
     """One change at a time, of all processes."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

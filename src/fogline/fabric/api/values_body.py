@@ -27,7 +27,7 @@ def from_json_body(body: bytes, now: int) -> pa.Table:
     items = json_object(body, frozenset({"values"})).get("values")
     if not isinstance(items, list):
         raise BadValue('the body has no list "values"')
-    _bounded(len(items))
+    _check_count(len(items))
     rows = []
     for number, item in enumerate(items):
         try:
@@ -45,7 +45,7 @@ def from_json_body(body: bytes, now: int) -> pa.Table:
 def from_arrow_body(body: bytes, now: int) -> pa.Table:
     """A batch from a stream with the columns metric, entity, value or text, time?, labels?."""
     table, _ = from_arrow(body)
-    _bounded(len(table))
+    _check_count(len(table))
     names = table.column_names
     unknown = sorted(set(names) - set(BATCH.names))
     if unknown or len(set(names)) < len(names) or not {"metric", "entity"} <= set(names):
@@ -145,6 +145,6 @@ def _labels(column: Any) -> Any:
     return pa.array(texts, pa.string()).take(encoded.indices)
 
 
-def _bounded(count: int) -> None:
+def _check_count(count: int) -> None:
     if count > MOST_VALUES:
         raise BadValue(f"at most {MOST_VALUES} values are taken at once, not {count}")

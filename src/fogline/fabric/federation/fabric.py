@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 import fogline
-from fogline.fabric.errors import NodeAway, NotThere
+from fogline.fabric.errors import NodeUnreachable, NotThere
 from fogline.fabric.federation.routing import ReplicaRoute, to_follow
 from fogline.fabric.federation.scatter_gather import Gather
 from fogline.fabric.federation.sources import CopyChanges, NodeChanges, OwnChanges
@@ -43,8 +43,8 @@ from fogline.fabric.query.spaces import (
     SpaceAnswers,
     SpaceRange,
     SpacesWhole,
-    listed,
-    together,
+    list_spaces,
+    merge_rows,
 )
 from fogline.fabric.replicas.copies import Copies
 from fogline.fabric.replicas.restore import Restore
@@ -165,21 +165,21 @@ class Fabric:
     def sql(self, text: str) -> Whole:
         found = self._gather.all(lambda _, answers: answers.seen_by(self._keys).sql(text))
         self._check_rows(found.tables)
-        return Whole(merge.stacked(found.tables), self._with_losses(found.nodes))
+        return Whole(merge.stack_answers(found.tables), self._with_losses(found.nodes))
 
     def sql_together(self, text: str, values: Range) -> Whole:
-        past = self._brought(values) if needs(text, "history") else None
+        past = self._fetch_all(values) if needs(text, "history") else None
         newest = None
         if past is None or needs(text, "latest"):
             newest = self.latest(values.names)
-        history = merge.joined({}, tables.ROWS) if past is None else past.table
-        latest = merge.joined({}, tables.LATEST) if newest is None else newest.table
+        history = merge.join_answers({}, tables.ROWS) if past is None else past.table
+        latest = merge.join_answers({}, tables.LATEST) if newest is None else newest.table
         first = past or newest
         assert first is not None
         hidden = self._store.metadata.signed.hidden_anywhere(self._keys)
         return Whole(self._store.sql_over(text, history, latest, hidden), first.nodes)
 
-    def _brought(self, values: Range) -> Whole:
+    def _fetch_all(self, values: Range) -> Whole:
         """All values of a range, page by page."""
         most, found = self._store.limits.query.rows, 0
         pages, places = [], dict[str, ChangeOffset]()
@@ -196,7 +196,7 @@ class Fabric:
 
     def spaces(self, own: SpaceAnswers) -> SpacesWhole:
         found = self._gather.all(lambda node, _: self._spaces_of(node, own).spaces(), copies=False)
-        return SpacesWhole(listed(found.tables), found.nodes)
+        return SpacesWhole(list_spaces(found.tables), found.nodes)
 
     def space_rows(self, question: SpaceRange, own: SpaceAnswers) -> RowsWhole:
         def ask(node: str, _: NodeBackend) -> SpacePage | NotThere:
@@ -207,7 +207,7 @@ class Fabric:
 
         found = self._gather.all(ask, copies=False)
         pages = {n: p if isinstance(p, SpacePage) else None for n, p in found.tables.items()}
-        return together(pages, found.nodes, question)
+        return merge_rows(pages, found.nodes, question)
 
     def _spaces_of(self, node: str, own: SpaceAnswers) -> SpaceAnswers:
         return own if node == self.site else self._clients.to(node, self._address(node))
@@ -216,7 +216,7 @@ class Fabric:
         self, nodes: tuple[NodeAnswer, ...], start: int | None = None, end: int | None = None
     ) -> tuple[NodeAnswer, ...]:
         """A node that answered without what was in damaged files of that time says so."""
-        seen = self.seen()
+        seen = self.peer_views()
         own = tuple((file.first, file.last, file.rows) for file in self._store.lost)
         found = []
         for answer in nodes:
@@ -234,7 +234,7 @@ class Fabric:
 
     # ── what is around this node ─────────────────────────────────────────────────────────────────
 
-    def seen(self) -> Mapping[str, PeerView]:
+    def peer_views(self) -> Mapping[str, PeerView]:
         return self._health.all()
 
     def own_copies(self) -> Mapping[str, CopyInfo]:
@@ -244,26 +244,26 @@ class Fabric:
         if route.at == self.site:
             copy = self._copies.copy_of(node)
             if copy is None:
-                raise NodeAway(f"there is no copy of {node} here any more")
+                raise NodeUnreachable(f"there is no copy of {node} here any more")
             return copy
         client = self._clients.to(route.at, self._address(route.at))
         return client if route.copy is None else client.copy_of(node)
 
-    def failed(self, node: str, error: StoreError) -> None:
-        self._health.failed(node, self._address(node), error)
+    def note_failure(self, node: str, error: StoreError) -> None:
+        self._health.note_failure(node, self._address(node), error)
 
     def change_sources(self, question: Question) -> dict[str, ChangeSource]:
         """The nodes whose values can be followed now, this one among them."""
         found: dict[str, ChangeSource] = {self.site: OwnChanges(self._store, self.site)}
-        seen, copies = self.seen(), self.own_copies()
+        seen, copies = self.peer_views(), self.own_copies()
         fresh_since = now_us() - FRESH_US
         for node in seen:
             route = to_follow(node, self.site, seen, copies, question.metrics, fresh_since)
             if route is not None:
-                found[node] = self._followed(node, route, seen)
+                found[node] = self._open_changes(node, route, seen)
         return found
 
-    def _followed(
+    def _open_changes(
         self, node: str, route: ReplicaRoute, seen: Mapping[str, PeerView]
     ) -> ChangeSource:
         if route.copy is not None and route.at == self.site:
@@ -292,7 +292,7 @@ class Fabric:
         without: Collection[str] = (),
     ) -> tuple[Changes, str]:
         """What the copy of an origin holds, by number, and the id of the store it is of; with
-        `whole` only up to where nothing is missing. Raises `NodeAway` when there is none."""
+        `whole` only up to where nothing is missing. Raises `NodeUnreachable` when there is none."""
         return self._copies.changes(origin, after, question, limit, whole, without)
 
     def keep_copy(self, origin: str, metrics: tuple[str, ...] | None) -> None:
@@ -320,7 +320,7 @@ class Fabric:
             first=self._store.first_seq,
             metadata=self._store.metadata.version,
             restoring=self._restore.restoring,
-            restored=self._restore.restored(),
+            restored=self._restore.restored_blocks(),
             copies=self._copies.infos(),
             lost=tuple((file.first, file.last, file.rows) for file in store.lost),
         )
@@ -331,12 +331,12 @@ class Fabric:
         """The response of `GET /v1/nodes`: this node and every other, by name."""
         own = self.state()
         own |= {"state": "answered", "latency_ms": 0.0, "copies": _behind(self.own_copies())}
-        others = [_node(name, seen) for name, seen in self.seen().items()]
+        others = [_node(name, seen) for name, seen in self.peer_views().items()]
         return sorted([own, *others], key=lambda node: str(node["node"]))
 
     def status(self) -> dict[str, Any]:
         """How the fabric is, for those who look after the process."""
-        seen = self.seen()
+        seen = self.peer_views()
         return {
             "id": self._store.id,
             "nodes": {name: other.state for name, other in seen.items()},

@@ -38,8 +38,8 @@ def routes(
 ) -> list[ReplicaRoute]:
     """What to try for a node's values, the best first.
 
-    That is the node itself, unless it is known to be away, then the copies: those that hold all
-    metrics asked for, from `start` on, before others, the most up to date first. With
+    That is the node itself, unless it is known to be unreachable, then the copies: those that hold
+    all metrics asked for, from `start` on, before others, the most up to date first. With
     `fresh_since`, copies that are complete up to then come with the node itself, the nearest of all
     first.
     """
@@ -63,8 +63,8 @@ def to_follow(
     """Where to read a node's values as they come; None when nobody has them all.
 
     That is a copy that keeps up, if it is here or much nearer than the node: values cross the way
-    once, for the copy and for who follows. Else it is the node itself, and for one that is away the
-    copy that knows most; one that has evicted what comes next says so itself.
+    once, for the copy and for who follows. Else it is the node itself, and for one that is
+    unreachable the copy that knows most; one that has evicted what comes next says so itself.
     """
     held = _copies(node, here, seen, own_copies, metrics, END_TIME)
     copies = [route for route in held if not route.partial]
@@ -84,13 +84,13 @@ def to_follow(
 
 def covers(held: MetricNames, asked: MetricNames) -> bool:
     """Whether everything that is asked for is among what is held; prefixes as in questions."""
-    known, wanted = parse_all(held), parse_all(asked)
-    if known is None or wanted is None:
+    known, requested = parse_all(held), parse_all(asked)
+    if known is None or requested is None:
         return known is None
     exact = frozenset(known.exact)
-    return all(name in exact or name.startswith(known.prefixes) for name in wanted.exact) and all(
-        prefix.startswith(known.prefixes) for prefix in wanted.prefixes
-    )
+    return all(
+        name in exact or name.startswith(known.prefixes) for name in requested.exact
+    ) and all(prefix.startswith(known.prefixes) for prefix in requested.prefixes)
 
 
 def _copies(

@@ -12,15 +12,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from fogline.fabric.errors import NodeAway, NodeRefused
+from fogline.fabric.errors import NodeRefused, NodeUnreachable
 from fogline.fabric.federation.routing import ReplicaRoute, routes
 from fogline.fabric.membership.peers import CopyInfo, PeerView
 from fogline.fabric.query.query_types import (
     ANSWERED,
-    AWAY,
     COPY,
     LIMITED,
     REFUSED,
+    UNREACHABLE,
     NodeAnswer,
     NodeBackend,
     Selected,
@@ -37,15 +37,15 @@ AskNode = Callable[[str, NodeBackend], Found]
 class Around(Protocol):
     """What is around this node. For any thread."""
 
-    def seen(self) -> Mapping[str, PeerView]: ...
+    def peer_views(self) -> Mapping[str, PeerView]: ...
 
     def own_copies(self) -> Mapping[str, CopyInfo]: ...
 
     def answers(self, node: str, route: ReplicaRoute) -> NodeBackend:
-        """Raises `NodeAway` when there is nobody to ask."""
+        """Raises `NodeUnreachable` when there is nobody to ask."""
         ...
 
-    def failed(self, node: str, error: StoreError) -> None:
+    def note_failure(self, node: str, error: StoreError) -> None:
         """A node that was asked gave no answer."""
         ...
 
@@ -82,7 +82,7 @@ class Gather:
         answers for itself or not at all."""
         names = names or Selected()
         selected = parse_all(names.nodes)
-        seen, held = self._around.seen(), self._around.own_copies()
+        seen, held = self._around.peer_views(), self._around.own_copies()
         others: dict[str, Future[tuple[NodeAnswer, Found | None]]] = {}
         for node in seen:
             if _is_selected(node, selected):
@@ -109,21 +109,21 @@ class Gather:
         for route in ways:
             try:
                 table = ask(node, self._around.answers(node, route))
-            except (NodeAway, NodeRefused) as error:
+            except (NodeUnreachable, NodeRefused) as error:
                 if route.at != self._here:
-                    self._around.failed(route.at, error)
+                    self._around.note_failure(route.at, error)
             except QueryLimit as error:
                 limit = limit or error.message
             except BadQuery:
                 if route.copy is None:
                     raise
             else:
-                return self._answered(node, route), table
+                return self._make_answer(node, route), table
         return NodeAnswer(node, LIMITED, why=limit) if limit else self._missing(node), None
 
-    def _answered(self, node: str, route: ReplicaRoute) -> NodeAnswer:
+    def _make_answer(self, node: str, route: ReplicaRoute) -> NodeAnswer:
         if route.copy is None:
-            now = self._around.seen().get(node)
+            now = self._around.peer_views().get(node)
             back = now is not None and now.report.restoring
             return NodeAnswer(node, ANSWERED, why="it takes its values back" if back else "")
         until = route.copy.until
@@ -131,8 +131,8 @@ class Gather:
         return NodeAnswer(node, COPY, route.at, until, route.partial, why, route.since)
 
     def _missing(self, node: str) -> NodeAnswer:
-        now = self._around.seen().get(node)
-        state = REFUSED if now is not None and now.state == REFUSED else AWAY
+        now = self._around.peer_views().get(node)
+        state = REFUSED if now is not None and now.state == REFUSED else UNREACHABLE
         return NodeAnswer(node, state, why=(now.why if now else "") or "it does not answer")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fogline.fabric.errors import NodeAway
+from fogline.fabric.errors import NodeUnreachable
 from fogline.fabric.membership.node_client import NodeClient
 from fogline.fabric.membership.peers import read_state
 from fogline.model.question import Question
@@ -34,7 +34,7 @@ class OwnChanges:
 
 
 class CopyChanges:
-    """Of another node by way of the copy here. Raises `NodeAway`."""
+    """Of another node by way of the copy here. Raises `NodeUnreachable`."""
 
     def __init__(self, origin: str, store: str, ask: ReadChanges, at: str) -> None:
         self._origin = origin
@@ -46,14 +46,14 @@ class CopyChanges:
         """Of all entities."""
         page, store = self._ask(self._origin, after, question, limit, True)
         if store != self.store_id:
-            raise NodeAway(f"the copy of {self._origin} is of another store now")
+            raise NodeUnreachable(f"the copy of {self._origin} is of another store now")
         return page
 
 
 class NodeChanges:
     """Of another node, or of its copy of one, as long as that is of the same store.
 
-    Raises `NodeAway`.
+    Raises `NodeUnreachable`.
     """
 
     def __init__(self, client: NodeClient, store: str, at: str, copy_of: str = "") -> None:
@@ -75,13 +75,13 @@ class NodeChanges:
         try:
             report = read_state(self._client.state())
         except BadValue as error:
-            raise NodeAway(f"{self._client.address} cannot be understood") from error
+            raise NodeUnreachable(f"{self._client.address} cannot be understood") from error
         found = report.copies.get(self._copy_of) if self._copy_of else report
         if found is None:
-            raise NodeAway(f"{self._client.address} has no copy of {self._copy_of} any more")
+            raise NodeUnreachable(f"{self._client.address} has no copy of {self._copy_of} any more")
         self._check(found.id)
         return Changes(SCHEMA.empty_table(), max(after, found.last), end=True)
 
     def _check(self, store: str) -> None:
         if store != self.store_id:
-            raise NodeAway(f"{self._client.address} has another store now")
+            raise NodeUnreachable(f"{self._client.address} has another store now")

@@ -34,7 +34,7 @@ def to_arrow(table: pa.Table, extra: Mapping[str, Any] | None = None) -> bytes:
 
 
 def from_arrow(data: bytes) -> tuple[pa.Table, dict[str, Any]]:
-    """The table of a stream and what was told with it. Raises `BadValue`, whatever the bytes are.
+    """The table of a stream and its metadata. Raises `BadValue`, whatever the bytes are.
 
     Compressed streams are refused: a few bytes of them can stand for any amount of memory.
     """
@@ -58,11 +58,11 @@ def from_arrow(data: bytes) -> tuple[pa.Table, dict[str, Any]]:
 def _refuse_compressed(data: bytes) -> None:
     reader = pa.ipc.MessageReader.open_stream(pa.py_buffer(data))
     for message in reader:
-        if message.type in ("dictionary", "record batch") and _compressed(message.metadata):
+        if message.type in ("dictionary", "record batch") and _is_compressed(message.metadata):
             raise ValueError("it is compressed, which is not accepted")
 
 
-def _compressed(head: Any) -> bool:
+def _is_compressed(head: Any) -> bool:
     """Whether a message's flatbuffer says that its body is compressed."""
     view = memoryview(head)
     message = struct.unpack_from("<I", view, 0)[0]

@@ -40,7 +40,7 @@ class Secrets:
             raise UsageError(f"the fabric's secret needs {SHORTEST} characters or more")
         self._known = known
 
-    def accepted(self, clock: Callable[[], float] = time.time) -> tuple[str, ...]:
+    def accepted_secrets(self, clock: Callable[[], float] = time.time) -> tuple[str, ...]:
         """Those that count now."""
         now = clock()
         return tuple(text for text, until in self._known if until is None or now < until)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fogline.common.errors import START_SITE
 from fogline.common.http.client import JSON, HttpClient, Parameters, Patience, RemoteService
-from fogline.fabric.errors import NodeAway, NodeRefused, NotThere, TokenRefused
+from fogline.fabric.errors import NodeRefused, NodeUnreachable, NotThere, TokenRefused
 from fogline.fabric.http.secrets import Secrets
 from fogline.storage.errors import BadQuery, BadValue, QueryLimit
 
@@ -25,7 +25,7 @@ STORE = RemoteService(
         413: QueryLimit,
         429: QueryLimit,
     },
-    NodeAway,
+    NodeUnreachable,
     ("/v1/latest", "/v1/sql"),
 )
 
@@ -33,12 +33,12 @@ STORE = RemoteService(
 class StoreClient(HttpClient):
     """With the fabric's secrets it shows the one that the node accepts.
 
-    Raises `NodeAway` when there is no answer, or none that can be understood, `NodeRefused` when
-    the token is not accepted, `BadQuery` and `QueryLimit` as the node itself would.
+    Raises `NodeUnreachable` when there is no answer, or none that can be understood, `NodeRefused`
+    when the token is not accepted, `BadQuery` and `QueryLimit` as the node itself would.
     """
 
     def __init__(self, url: str, token: str | Secrets, patience: Patience | None = None) -> None:
-        shown = token.accepted if isinstance(token, Secrets) else token
+        shown = token.accepted_secrets if isinstance(token, Secrets) else token
         super().__init__(url, STORE, shown, patience)
 
     def arrow(
@@ -53,4 +53,6 @@ class StoreClient(HttpClient):
         try:
             return from_arrow(found)
         except BadValue as error:
-            raise NodeAway(f"{self.url} answers with what is no table: {error.message}") from error
+            raise NodeUnreachable(
+                f"{self.url} answers with what is no table: {error.message}"
+            ) from error

@@ -6,7 +6,7 @@ import threading
 
 from fogline.common.errors import UsageError
 from fogline.common.http.client import Patience
-from fogline.fabric.errors import NodeAway
+from fogline.fabric.errors import NodeUnreachable
 from fogline.fabric.http.secrets import Secrets, as_secrets
 from fogline.fabric.membership.node_client import NodeClient
 from fogline.fabric.membership.options import FabricOptions
@@ -22,7 +22,7 @@ class Clients:
         self._known: dict[str, NodeClient] = {}
 
     def to(self, node: str, address: str) -> NodeClient:
-        """Raises `NodeAway` for an address that is none."""
+        """Raises `NodeUnreachable` for an address that is none."""
         with self._guard:
             client = self._known.get(node)
             if client is not None and client.address == address.rstrip("/"):
@@ -32,7 +32,7 @@ class Clients:
             try:
                 made = NodeClient(address, self._secret, node, self._patience)
             except UsageError as error:
-                raise NodeAway(error.message, error.hint) from error
+                raise NodeUnreachable(error.message, error.hint) from error
             self._known[node] = made
             return made
 

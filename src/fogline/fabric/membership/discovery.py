@@ -25,7 +25,7 @@ class Discovery:
         self._directory = directory
         name = f"fabric{secrets.token_hex(8)}"
         broker = ControlOptions(tls=options.tls).for_broker(name)
-        hooks = Hooks(received=self.heard)
+        hooks = Hooks(received=self.handle_message)
         self._connection = ControlConnection(options.control, broker, [topics.ANNOUNCEMENTS], hooks)
 
     @property
@@ -39,7 +39,7 @@ class Discovery:
     def close(self) -> None:
         self._connection.close()
 
-    def heard(self, message: Message) -> None:
+    def handle_message(self, message: Message) -> None:
         name, kind = topics.parse_topic(message.topic)
         if not name or kind != topics.ANNOUNCEMENT:
             return

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from fogline.common.errors import FoglineError
-from fogline.fabric.errors import NodeAway
+from fogline.fabric.errors import NodeUnreachable
 from fogline.fabric.membership.clients import Clients
 from fogline.fabric.membership.health import Health, HealthValues
 from fogline.fabric.membership.options import FabricOptions
@@ -74,8 +74,8 @@ class Exchange:
             return
         seen = self._health.all()
         self._looks = {node: look for node, look in self._looks.items() if node in seen}
-        for gone in self._since.keys() - seen.keys():
-            del self._since[gone]
+        for left in self._since.keys() - seen.keys():
+            del self._since[left]
         values = self._values.of(seen, now_us())
         if values:
             self._store.ingest(from_values(values))
@@ -99,20 +99,22 @@ class Exchange:
         try:
             report = self._state(name, known.address)
             latency = round((time.monotonic() - begun) * 1000, 3)
-            self._health.answered(name, known.address, report, latency)
+            self._health.note_answer(name, known.address, report, latency)
             self._fetch_metadata(name, known.address, report)
         except StoreError as error:
-            self._health.failed(name, known.address, error)
+            self._health.note_failure(name, known.address, error)
 
     def _state(self, name: str, address: str) -> PeerReport:
         client = self._clients.to(name, address)
         data = client.state()
         if data.get("node") != name:
-            raise NodeAway(f"{address} is not {name}", "look at the configuration of its address")
+            raise NodeUnreachable(
+                f"{address} is not {name}", "look at the configuration of its address"
+            )
         try:
             return read_state(data)
         except BadValue as error:
-            raise NodeAway(f"{address} cannot be understood: {error.message}") from error
+            raise NodeUnreachable(f"{address} cannot be understood: {error.message}") from error
 
     def _fetch_metadata(self, name: str, address: str, report: PeerReport) -> None:
         store, since = self._since.get(name, (report.id, 0))

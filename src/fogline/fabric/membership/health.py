@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fogline.fabric.errors import NodeRefused
 from fogline.fabric.membership.peers import PeerReport, PeerView
-from fogline.fabric.query.query_types import ANSWERED, AWAY, REFUSED
+from fogline.fabric.query.query_types import ANSWERED, REFUSED, UNREACHABLE
 from fogline.storage.errors import StoreError
 from fogline.storage.values import Value
 
@@ -35,15 +35,15 @@ class Health:
     def get(self, node: str) -> PeerView | None:
         return self.all().get(node)
 
-    def answered(self, node: str, address: str, report: PeerReport, latency_ms: float) -> None:
+    def note_answer(self, node: str, address: str, report: PeerReport, latency_ms: float) -> None:
         with self._guard:
-            self._seen[node] = self._at(node, address).answered(report, latency_ms)
+            self._seen[node] = self._at(node, address).with_answer(report, latency_ms)
 
-    def failed(self, node: str, address: str, error: StoreError) -> None:
-        """It gave no answer; it counts as away, or as refusing, until it answers again."""
-        state = REFUSED if isinstance(error, NodeRefused) else AWAY
+    def note_failure(self, node: str, address: str, error: StoreError) -> None:
+        """It gave no answer; it counts as unreachable, or as refusing, until it answers again."""
+        state = REFUSED if isinstance(error, NodeRefused) else UNREACHABLE
         with self._guard:
-            self._seen[node] = self._at(node, address).failed(error.message, state)
+            self._seen[node] = self._at(node, address).with_failure(error.message, state)
 
     def _at(self, node: str, address: str) -> PeerView:
         known = self._seen.get(node)
@@ -76,7 +76,7 @@ class HealthValues:
         return values
 
     def _of(self, node: str, seen: PeerView, now: int) -> list[Value]:
-        if seen.state not in (ANSWERED, AWAY, REFUSED):
+        if seen.state not in (ANSWERED, UNREACHABLE, REFUSED):
             return []
         reachable = seen.state == ANSWERED
         before = self._noted.get(node)

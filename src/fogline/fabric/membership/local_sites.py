@@ -16,7 +16,7 @@ import psutil
 from fogline.common.errors import START_SITE, SetupError, UsageError
 
 _CLOCK_SECONDS = 2.0
-"""So far the start of a process and the time of a file may be apart, by how they are told."""
+"""So far the start of a process and the time of a file may be apart, by how they are recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def notes_folder() -> Path:
 
 
 def leave_note(site: LocalSite) -> Path:
-    """Tells that the site runs; the file is to be removed at its end."""
+    """Records that the site runs; the file is to be removed at its end."""
     folder = notes_folder()
     path = folder / f"{site.pid}.json"
     fresh = path.with_suffix(".new")
@@ -61,7 +61,7 @@ def leave_note(site: LocalSite) -> Path:
 
 
 def local_sites() -> list[LocalSite]:
-    """All that run now, by name; a note whose process is gone is removed."""
+    """All that run now, by name; a note whose process has ended is removed."""
     found = []
     for path in sorted(notes_folder().glob("*.json")):
         site = _read(path)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from fogline.common.errors import FoglineError
 from fogline.common.http.client import Patience, part
 from fogline.fabric.api.address import question_of
-from fogline.fabric.errors import NodeAway, NodeRefused, TokenRefused
+from fogline.fabric.errors import NodeRefused, NodeUnreachable, TokenRefused
 from fogline.fabric.http.secrets import Secrets, as_secrets
 from fogline.fabric.http.store_client import StoreClient
 from fogline.fabric.query import tables
@@ -21,7 +21,7 @@ from fogline.fabric.query.merge import in_order, without_doubles
 from fogline.fabric.query.metadata_fields import read_metadata
 from fogline.fabric.query.paging import PageStart, seal
 from fogline.fabric.query.query_types import AggregateQuery, ChangeOffset, Range, Selected
-from fogline.fabric.query.space_pages import SpaceInfo, SpacePage, behind, checked
+from fogline.fabric.query.space_pages import SpaceInfo, SpacePage, behind, check_rows
 from fogline.fabric.query.spaces import SpaceRange
 from fogline.model.keys import Keys
 from fogline.storage.catalog.metadata import Metadata
@@ -44,7 +44,7 @@ UrlParameters = list[tuple[str, str | int]]
 class NodeClient:
     """For any thread, until `close`. `node` is who answers there.
 
-    Raises `NodeAway` when there is no answer or none of the right shape, `NodeRefused`, and
+    Raises `NodeUnreachable` when there is no answer or none of the right shape, `NodeRefused`, and
     `BadQuery` and `QueryLimit` as the node's own store does.
     """
 
@@ -80,10 +80,10 @@ class NodeClient:
         if len(_split(names)) == 1:
             table, _ = self._arrow("GET", "/v1/latest", _names(names))
         else:
-            wanted = {"metrics": names.metrics, "entities": names.entities}
-            body = {key: list(value) for key, value in wanted.items() if value is not None}
+            requested = {"metrics": names.metrics, "entities": names.entities}
+            body = {key: list(value) for key, value in requested.items() if value is not None}
             table, _ = self._arrow("POST", "/v1/latest", [], body)
-        return self._shaped(table, tables.LATEST)
+        return self._check_columns(table, tables.LATEST)
 
     def range(self, question: Range, after: ChangeOffset | None = None) -> pa.Table:
         parts = [self._range(question, names, after) for names in _split(question.names)]
@@ -96,10 +96,14 @@ class NodeClient:
         schema = tables.aggregate_schema(question.functions)
         parts = []
         for names in _split(question.names):
-            parameters = [("bucket", f"{question.bucket}us"), *_stretch(question), *_names(names)]
+            parameters = [
+                ("bucket", f"{question.bucket}us"),
+                *_time_bounds(question),
+                *_names(names),
+            ]
             parameters += [("function", name) for name in question.functions]
             table, _ = self._arrow("GET", "/v1/aggregate", parameters)
-            parts.append(self._shaped(table, schema))
+            parts.append(self._check_columns(table, schema))
         return without_doubles(pa.concat_tables(parts), ["metric", "entity", "bucket"])
 
     def metrics(self, prefix: str) -> pa.Table:
@@ -108,7 +112,7 @@ class NodeClient:
             more = [("cursor", cursor)] if cursor else []
             parameters: UrlParameters = [("prefix", prefix), ("limit", _PAGE), *more]
             table, payload = self._arrow("GET", "/v1/metrics", parameters)
-            parts.append(self._shaped(table, tables.PAIRS))
+            parts.append(self._check_columns(table, tables.PAIRS))
             following = payload.get("next")
             if not following or following == cursor or not len(table):
                 return without_doubles(pa.concat_tables(parts), tables.PAIRS.names)
@@ -118,10 +122,10 @@ class NodeClient:
         return self._arrow("POST", "/v1/sql", [], {"sql": text})[0]
 
     def spaces(self) -> list[SpaceInfo]:
-        with self._translated():
+        with self._translate_errors():
             payload = self._store.json("GET", "/v1/spaces", [("scope", "node")]).get("spaces")
         if not isinstance(payload, list):
-            raise NodeAway(f"{self.address} does not tell its spaces")
+            raise NodeUnreachable(f"{self.address} sends no valid list of spaces")
         return [self._space(item) for item in payload]
 
     def space_rows(self, question: SpaceRange) -> SpacePage:
@@ -134,27 +138,27 @@ class NodeClient:
         if question.after is not None:
             texts = question_of(path, [(key, str(value)) for key, value in asked])
             page.append(("cursor", seal([question.start, question.end, *question.after], texts)))
-        with self._translated():
+        with self._translate_errors():
             table, payload = self._store.arrow("GET", path, [*asked, *page])
         info = self._space(payload.get("space"))
         try:
-            found = checked(table, info)
+            found = check_rows(table, info)
         except BadValue as error:
-            raise NodeAway(f"{self.address} answers with {error.message}") from error
+            raise NodeUnreachable(f"{self.address} answers with {error.message}") from error
         beyond = question.after is None or behind(found, question.after, question.descending)
         if len(found) > question.limit or not beyond or info.space.name != question.space:
-            raise NodeAway(f"{self.address} answers with rows that were not asked for")
+            raise NodeUnreachable(f"{self.address} answers with rows that were not asked for")
         return SpacePage(info, found, payload.get("next") is not None)
 
     def _space(self, payload: object) -> SpaceInfo:
         try:
             return SpaceInfo.from_json(payload)
         except BadValue as error:
-            raise NodeAway(f"{self.address} sent a wrong space: {error.message}") from error
+            raise NodeUnreachable(f"{self.address} sent a wrong space: {error.message}") from error
 
     def state(self) -> dict[str, Any]:
         """The response of `GET /v1/state`; not checked further."""
-        with self._translated():
+        with self._translate_errors():
             return self._store.json("GET", "/v1/state")
 
     def changes(
@@ -169,41 +173,41 @@ class NodeClient:
         patterns = [("metric", name) for name in metrics or ()]
         of = [("of", self._of)] if self._of else []
         more = [*patterns, *_share(share), *([("whole", "true")] if whole else [])]
-        with self._translated():
+        with self._translate_errors():
             parameters: UrlParameters = [*of, ("after", after), ("limit", limit), *more]
             table, payload = self._store.arrow("GET", "/v1/changes", parameters)
         last, end, store = payload.get("last"), payload.get("end"), payload.get("store")
         if type(last) is not int or not after <= last <= MAX_SEQ or type(end) is not bool:
-            raise NodeAway(f"{self.address} does not tell where its changes end")
+            raise NodeUnreachable(f"{self.address} does not send the end of its changes")
         if not is_id(store):
-            raise NodeAway(f"{self.address} does not tell which store its changes are of")
+            raise NodeUnreachable(f"{self.address} does not send the id of its store")
         signed = self._metadata(payload.get("signed", []))
-        rows = self._shaped(table, tables.ROWS)
+        rows = self._check_columns(table, tables.ROWS)
         seqs = rows["seq"].to_numpy()
         if len(rows) > limit or (len(rows) and not after < seqs.min() <= seqs.max() <= last):
-            raise NodeAway(f"{self.address} sent changes that were not asked for")
+            raise NodeUnreachable(f"{self.address} sent changes that were not asked for")
         return Changes(rows, last, end, signed), str(store)
 
     def metadata_changes(self, since: int) -> tuple[list[Metadata], int]:
         """What changed in its metadata after `since`, and the `since` for the next call."""
-        with self._translated():
+        with self._translate_errors():
             payload = self._store.json("GET", "/v1/metadata/changes", [("since", since)])
         following = payload.get("next")
         if type(following) is not int or following < since:
-            raise NodeAway(f"{self.address} does not tell its metadata")
+            raise NodeUnreachable(f"{self.address} sends no valid metadata")
         return list(self._metadata(payload.get("metadata"))), following
 
     def _metadata(self, payload: object) -> tuple[Metadata, ...]:
         if not isinstance(payload, list):
-            raise NodeAway(f"{self.address} does not tell its metadata")
+            raise NodeUnreachable(f"{self.address} sends no valid metadata")
         try:
             return tuple(read_metadata(item) for item in payload)
         except BadValue as error:
-            raise NodeAway(f"{self.address} sent wrong metadata: {error.message}") from error
+            raise NodeUnreachable(f"{self.address} sent wrong metadata: {error.message}") from error
 
     def _range(self, question: Range, names: Selected, after: ChangeOffset | None) -> pa.Table:
         order = "desc" if question.descending else "asc"
-        asked: UrlParameters = [("order", order), *_stretch(question), *_names(names)]
+        asked: UrlParameters = [("order", order), *_time_bounds(question), *_names(names)]
         asked += _share(question.share)
         page: UrlParameters = [("limit", question.limit)]
         if after is not None:
@@ -211,10 +215,10 @@ class NodeClient:
             texts = [(key, str(value)) for key, value in [*self._scope, *asked]]
             page.append(("cursor", start.encode(question_of("/v1/range", texts))))
         table, _ = self._arrow("GET", "/v1/range", [*asked, *page])
-        found = self._shaped(table, tables.ROWS)
+        found = self._check_columns(table, tables.ROWS)
         beyond = after is None or tables.behind(found, after, question.descending)
         if len(found) > question.limit or not beyond:
-            raise NodeAway(f"{self.address} answers with values that were not asked for")
+            raise NodeUnreachable(f"{self.address} answers with values that were not asked for")
         return found
 
     def _arrow(
@@ -224,7 +228,7 @@ class NodeClient:
         parameters: UrlParameters,
         body: Mapping[str, Any] | None = None,
     ) -> tuple[pa.Table, dict[str, Any]]:
-        with self._translated():
+        with self._translate_errors():
             return self._store.arrow(method, path, [*self._scope, *parameters], body)
 
     @property
@@ -232,15 +236,15 @@ class NodeClient:
         keys = [] if self._keys is None else [("keys", ",".join(sorted(self._keys)))]
         return [("scope", "node"), *([("of", self._of)] if self._of else []), *keys]
 
-    def _shaped(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
+    def _check_columns(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
         try:
-            return tables.shaped(table, schema)
+            return tables.select_columns(table, schema)
         except BadValue as error:
-            raise NodeAway(f"{self.address} answers with {error.message}") from error
+            raise NodeUnreachable(f"{self.address} answers with {error.message}") from error
 
     @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
-        if not self._secrets.accepted():
+    def _translate_errors(self) -> Iterator[None]:
+        if not self._secrets.accepted_secrets():
             raise NodeRefused(self._secrets.missing)
         try:
             yield
@@ -249,10 +253,10 @@ class NodeClient:
         except StoreError:
             raise
         except FoglineError as error:
-            raise NodeAway(error.message, error.hint) from error
+            raise NodeUnreachable(error.message, error.hint) from error
 
 
-def _stretch(question: Range | AggregateQuery) -> UrlParameters:
+def _time_bounds(question: Range | AggregateQuery) -> UrlParameters:
     bounds = (("from", question.start), ("to", question.end))
     return [(key, bound) for key, bound in bounds if bound is not None]
 

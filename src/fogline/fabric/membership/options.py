@@ -13,7 +13,7 @@ class FabricOptions:
     """Seconds between what is done again and again, and limits of what is asked of others."""
 
     exchange_seconds: float = 2.0
-    """Between two looks at the other nodes; one that is away is not tried more often."""
+    """Between two looks at the other nodes; one that is unreachable is not tried more often."""
     copy_seconds: float = 1.0
     """Between two looks for changes at the origin of a copy, once all is there."""
     settle_seconds: float = 5.0

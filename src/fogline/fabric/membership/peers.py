@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fogline.fabric.query.query_types import ANSWERED, AWAY
+from fogline.fabric.query.query_types import ANSWERED, UNREACHABLE
 from fogline.model.nodes import is_name
 from fogline.storage.errors import BadValue
 from fogline.storage.files.identity import is_id
@@ -118,10 +118,10 @@ class PeerView:
     def can_be_asked(self) -> bool:
         return self.state in (ANSWERED, UNKNOWN)
 
-    def answered(self, report: PeerReport, latency_ms: float) -> PeerView:
+    def with_answer(self, report: PeerReport, latency_ms: float) -> PeerView:
         return replace(self, state=ANSWERED, why="", report=report, latency_ms=latency_ms)
 
-    def failed(self, why: str, state: str = AWAY) -> PeerView:
+    def with_failure(self, why: str, state: str = UNREACHABLE) -> PeerView:
         return replace(self, state=state, why=why)
 
 
@@ -152,7 +152,7 @@ def read_state(data: Mapping[str, Any]) -> PeerReport:
         metadata=_number(data, "metadata"),
         restoring=_flag(data, "restoring"),
         restored=read_blocks(data.get("restored", {})),
-        copies=_copies(_named(data, "copies")),
+        copies=_copies(_read_by_node(data, "copies")),
         lost=_losses(data.get("lost", [])),
     )
 
@@ -215,7 +215,7 @@ def _block(old: str, data: Any) -> Block:
     return Block(_number(data, "base"), _number(data, "room"), tuple(sources))
 
 
-def _named(data: Mapping[str, Any], key: str) -> dict[str, Any]:
+def _read_by_node(data: Mapping[str, Any], key: str) -> dict[str, Any]:
     found = data.get(key, {})
     if not isinstance(found, dict) or len(found) > _MOST or not all(map(is_name, found)):
         raise BadValue(f"{key} must be a mapping by node")

@@ -26,13 +26,13 @@ def values_json(table: pa.Table) -> bytes:
     """The values of an answer, with the column `node`, as a JSON list."""
     if not len(table):
         return b"[]"
-    rows = _joined(
-        *('{"node":', *_quoted(table["node"])),
-        *(',"metric":', *_quoted(table["metric"])),
-        *(',"entity":', *_quoted(table["entity"])),
-        *(',"time":"', times.dated(_array(table["time"])), times.ZONE),
+    rows = _join_texts(
+        *('{"node":', *_quote_column(table["node"])),
+        *(',"metric":', *_quote_column(table["metric"])),
+        *(',"entity":', *_quote_column(table["entity"])),
+        *(',"time":"', times.write_times(_array(table["time"])), times.ZONE),
         '","value":',
-        _either(_array(table["value"]), table["text"]),
+        _encode_values(_array(table["value"]), table["text"]),
         ',"labels":',
         _labels(table["labels"]),
         "}",
@@ -42,7 +42,8 @@ def values_json(table: pa.Table) -> bytes:
 
 
 def rows_json(table: pa.Table) -> bytes:
-    """Rows of any columns as a JSON list of objects. Raises `BadQuery` for what JSON cannot tell.
+    """Rows of any columns as a JSON list of objects. Raises `BadQuery` for what JSON cannot
+    express.
 
     Numbers that are not finite are the texts "NaN", "Infinity" and "-Infinity".
     """
@@ -55,7 +56,7 @@ def _slice_json(table: pa.Table) -> bytes:
     try:
         columns = [_cells(_array(column)) for column in table.columns]
         rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-        text = json.dumps(rows, ensure_ascii=False, allow_nan=False, default=_shown)
+        text = json.dumps(rows, ensure_ascii=False, allow_nan=False, default=_show_cell)
         return text[1:-1].encode()
     except (ValueError, TypeError, OverflowError, RecursionError, pa.ArrowException) as error:
         hint = "ask for Arrow, or for a column as text"
@@ -93,11 +94,11 @@ def _finite(cell: Any) -> Any:
     return cell
 
 
-def _shown(cell: Any) -> str:
+def _show_cell(cell: Any) -> str:
     return cell.hex() if isinstance(cell, bytes) else str(cell)
 
 
-def _either(numbers: Any, texts: Any) -> Any:
+def _encode_values(numbers: Any, texts: Any) -> Any:
     shown = numbers.cast(pa.string())
     finite = pc.is_finite(numbers)
     if not pc.all(finite).as_py():
@@ -109,7 +110,7 @@ def _either(numbers: Any, texts: Any) -> Any:
     return shown
 
 
-def _joined(*parts: Any) -> Any:
+def _join_texts(*parts: Any) -> Any:
     """A text for each row from texts and columns of texts, one after the other."""
     merged: list[Any] = []
     for part in parts:
@@ -127,8 +128,8 @@ def _labels(column: Any) -> Any:
     return _array(column.cast(pa.string())).fill_null("{}")
 
 
-def _quoted(column: Any) -> tuple[Any, ...]:
-    """A column of texts in quotes, in the parts that `_joined` takes."""
+def _quote_column(column: Any) -> tuple[Any, ...]:
+    """A column of texts in quotes, in the parts that `_join_texts` takes."""
     texts = _array(column)
     names = texts.dictionary if pa.types.is_dictionary(texts.type) else texts
     if len(names) == 1:
@@ -139,7 +140,7 @@ def _quoted(column: Any) -> tuple[Any, ...]:
 
 
 def _is_plain(texts: Any) -> bool:
-    """Whether none of these texts holds what JSON tells in another way."""
+    """Whether none of these texts holds what JSON writes in another way."""
     held = texts.buffers()[2]
     return held is None or not _ESCAPED[np.frombuffer(held, np.uint8)].any()
 

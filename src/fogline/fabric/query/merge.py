@@ -21,9 +21,9 @@ Answers = Mapping[str, pa.Table]
 """Each node's table."""
 
 
-def joined(answers: Answers, schema: pa.Schema) -> pa.Table:
+def join_answers(answers: Answers, schema: pa.Schema) -> pa.Table:
     """All rows, with the column `node` before the others; nodes in the order of their names."""
-    named = [_named(node, answers[node].cast(schema)) for node in sorted(answers)]
+    named = [_add_node(node, answers[node].cast(schema)) for node in sorted(answers)]
     if len(named) == 1:
         return named[0]
     return pa.concat_tables([_empty(schema), *named]).combine_chunks()
@@ -33,12 +33,12 @@ def by_names(answers: Answers, schema: pa.Schema) -> pa.Table:
     """Ordered by node, metric and entity."""
     each = {node: table.cast(schema) for node, table in answers.items()}
     ordered = {node: in_order(table, ["metric", "entity"]) for node, table in each.items()}
-    return joined(ordered, schema)
+    return join_answers(ordered, schema)
 
 
 def buckets(answers: Answers, schema: pa.Schema, descending: bool) -> pa.Table:
     """Aggregates ordered by bucket, then node, metric and entity."""
-    table = joined(answers, schema)
+    table = join_answers(answers, schema)
     keys = [("bucket", _direction(descending))]
     keys += [(name, "ascending") for name in ("node", "metric", "entity")]
     return table.take(pc.sort_indices(table, sort_keys=keys))
@@ -53,21 +53,21 @@ def page(
     """
     tables = [answers[node] for node in sorted(answers)]
     numbers = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
-    table = joined(answers, schema)
+    table = join_answers(answers, schema)
     order = np.lexsort((_numbers(table["seq"]), numbers, micros(table["time"])))
     chosen = (order[::-1] if descending else order)[:limit]
     taken = table.take(pa.array(chosen))
     return taken, _last_places(taken)
 
 
-def stacked(answers: Answers) -> pa.Table:
+def stack_answers(answers: Answers) -> pa.Table:
     """Rows of any columns, node by node. Raises `BadQuery` when they do not fit together."""
     named = []
     for node in sorted(answers):
         if NODE.name in answers[node].column_names:
             hint = "give it another name with AS"
             raise BadQuery("the answer already has a column called node", hint)
-        named.append(_named(node, answers[node]))
+        named.append(_add_node(node, answers[node]))
     try:
         return pa.concat_tables(named, promote_options="permissive")
     except pa.ArrowException as error:
@@ -100,7 +100,7 @@ def _last_places(taken: pa.Table) -> dict[str, ChangeOffset]:
     return {node: (int(times[at]), int(seqs[at])) for node, at in zip(nodes, last, strict=True)}
 
 
-def _named(node: str, table: pa.Table) -> pa.Table:
+def _add_node(node: str, table: pa.Table) -> pa.Table:
     names = pa.repeat(pa.scalar(node, pa.string()), len(table))
     return table.add_column(0, NODE, names)
 

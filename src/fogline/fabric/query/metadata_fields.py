@@ -31,12 +31,12 @@ def read_metadata(data: Any) -> Metadata:
         raise BadValue("metadata has a version, a whole number, and may be removed")
     if not all(isinstance(text, str) for text in texts):
         raise BadValue("metadata has a metric, an entity and an origin, all texts")
-    description = described({name: data[name] for name in data if name not in WHOSE})
+    description = read_description({name: data[name] for name in data if name not in WHOSE})
     metric, entity, origin = map(str, texts)
     return Metadata(metric, entity, description, version, origin, removed)
 
 
-def described(data: Mapping[str, Any]) -> Description:
+def read_description(data: Mapping[str, Any]) -> Description:
     """A description from its fields. Raises `BadValue` for one that is unknown or no such thing."""
     unknown = sorted(set(data) - set(DESCRIPTION))
     if unknown:

@@ -71,7 +71,7 @@ def no_cursor() -> BadQuery:
     return BadQuery("this is no cursor", "use the one that came with the page before")
 
 
-def whole(item: object) -> int:
+def check_whole(item: object) -> int:
     if not isinstance(item, int) or isinstance(item, bool) or not -(1 << 63) <= item < 1 << 63:
         raise ValueError("not a whole number")
     return item
@@ -80,7 +80,7 @@ def whole(item: object) -> int:
 def _place(item: object) -> ChangeOffset:
     if not isinstance(item, list) or len(item) != 2:
         raise ValueError("not a place")
-    return whole(item[0]), whole(item[1])
+    return check_whole(item[0]), check_whole(item[1])
 
 
 def _name(item: str) -> str:
@@ -90,7 +90,7 @@ def _name(item: str) -> str:
 
 
 def _time(item: object) -> int | None:
-    return None if item is None else whole(item)
+    return None if item is None else check_whole(item)
 
 
 def _fingerprint(question: object) -> int:

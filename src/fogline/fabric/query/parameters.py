@@ -8,7 +8,7 @@ from fogline.model.question import Question
 from fogline.storage.names import parse_all
 
 
-def wants_node(question: Question, node: str) -> bool:
+def asks_node(question: Question, node: str) -> bool:
     """Whether values that arose at this node are asked for. Raises `BadQuery` for wrong names."""
     patterns = parse_all(question.nodes)
     return patterns is None or patterns.matches(node)

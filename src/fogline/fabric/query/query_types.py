@@ -17,7 +17,7 @@ from fogline.model.question import Question
 from fogline.storage.query.changes import Changes
 from fogline.storage.query.queries import AGGREGATES, DEFAULT_ROWS
 
-ANSWERED, COPY, AWAY, REFUSED, LIMITED = "answered", "copy", "away", "refused", "limited"
+ANSWERED, COPY, UNREACHABLE, REFUSED, LIMITED = "answered", "copy", "away", "refused", "limited"
 
 ChangeOffset = tuple[int, int]
 """Time and `seq` of a value: its place in a range."""
@@ -66,7 +66,7 @@ class NodeBackend(Protocol):
     """Values that arose at one node: its own store, a copy of it, or the node by REST.
 
     Every method may be called from any thread, and raises `StoreError` for a wrong question or a
-    limit, `NodeAway` when there is no answer.
+    limit, `NodeUnreachable` when there is no answer.
     """
 
     def seen_by(self, keys: Keys) -> NodeBackend:
@@ -94,7 +94,8 @@ class ChangeSource(Protocol):
     """The values of one node in the order in which they came; see
     `fogline.fabric.federation.sources`.
 
-    For any thread. Raises `StoreError`; when the node has another store than told, `NodeAway`.
+    For any thread. Raises `StoreError`; when the node has another store than given,
+    `NodeUnreachable`.
     """
 
     @property
@@ -116,7 +117,7 @@ class NodeAnswer:
 
     node: str
     state: str
-    """ANSWERED, COPY, AWAY, REFUSED, or LIMITED: the question is more than it may take."""
+    """ANSWERED, COPY, UNREACHABLE, REFUSED, or LIMITED: the question is more than it may take."""
     at: str = ""
     """Of a copy: who holds it."""
     until: int | None = None

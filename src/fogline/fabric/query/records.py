@@ -69,7 +69,7 @@ def write_lines(table: pa.Table, file: BinaryIO, known: Descriptions | None = No
 
 
 def _texts(table: pa.Table, known: Descriptions) -> Iterator[Any]:
-    for part in _parts(_checked(table)):
+    for part in _parts(_check_columns(table)):
         yield _rows(part.combine_chunks(), known)
 
 
@@ -82,7 +82,7 @@ def _parts(table: pa.Table) -> Iterator[pa.Table]:
     yield from _parts(table.slice(half))
 
 
-def _checked(table: pa.Table) -> pa.Table:
+def _check_columns(table: pa.Table) -> pa.Table:
     """The columns that are needed, in plain types: who sent them may be anybody."""
     try:
         plain = pa.table({name: table[name].cast(kind) for name, kind in _TYPES.items()})
@@ -106,7 +106,9 @@ def _rows(table: pa.Table, known: Descriptions) -> Any:
         clock,
         f'Z","{VALUE}":',
         _values(one["value"], one["text"]),
-        _described(one, known) if known else _each(one["labels"], lambda text: _rest(text, {})),
+        _describe_records(one, known)
+        if known
+        else _each(one["labels"], lambda text: _rest(text, {})),
         "",
     )
 
@@ -119,7 +121,7 @@ def _values(numbers: Any, texts: Any) -> Any:
     return pc.if_else(texts.is_valid(), _each(texts, _json), shown)
 
 
-def _described(one: Mapping[str, Any], known: Descriptions) -> Any:
+def _describe_records(one: Mapping[str, Any], known: Descriptions) -> Any:
     """The rest of each record where metadata belongs to it: once for each metric, entity and
     labels that stand together."""
     columns = [one[name].dictionary_encode("encode") for name in ("metric", "entity", "labels")]
@@ -128,13 +130,13 @@ def _described(one: Mapping[str, Any], known: Descriptions) -> Any:
     together, place = np.unique(codes, return_inverse=True)
     names = [column.dictionary.to_pylist() for column in columns]
     rests = [
-        _rest(names[2][labels], _known(known, names[0][metric], names[1][entity]))
+        _rest(names[2][labels], _find_description(known, names[0][metric], names[1][entity]))
         for metric, entity, labels in zip(*np.unravel_index(together, shape), strict=True)
     ]
     return pa.array(rests, pa.string()).take(pa.array(place))
 
 
-def _known(known: Descriptions, metric: str, entity: str) -> Mapping[str, str]:
+def _find_description(known: Descriptions, metric: str, entity: str) -> Mapping[str, str]:
     return known.get((metric, entity)) or known.get((metric, "")) or {}
 
 

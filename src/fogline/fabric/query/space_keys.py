@@ -1,7 +1,7 @@
 """Which columns are the key of a space: the store itself knows one text as a row's key.
 
 Kept in a file beside the store. An entry is written before its space is made and removed after it
-is gone, so a crash leaves an entry too many at worst, which the next one of that name replaces.
+is deleted, so a crash leaves an entry too many at worst, which the next one of that name replaces.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rows of application data as tables, and the rows of several nodes as one. No I/O.
 
-Rows are told apart by key and time. Where several nodes have the same one, the row that came last
+Rows are identified by key and time. Where several nodes have the same one, the row that came last
 counts, as it does at one node, which replaces the older one.
 """
 
@@ -89,20 +89,20 @@ def schema(columns: Mapping[str, str]) -> pa.Schema:
 
 
 def to_table(columns: Mapping[str, str], rows: Sequence[SpaceRow]) -> pa.Table:
-    wanted = schema(columns)
+    target = schema(columns)
     found: list[Any] = [
         [row.key for row in rows],
         pa.array([row.time for row in rows], pa.int64()).cast(TIME),
         *([row.fields.get(name) for row in rows] for name in columns),
         pa.array([row.arrived for row in rows], pa.int64()).cast(TIME),
     ]
-    arrays = [pa.array(column, field.type) for column, field in zip(found, wanted, strict=True)]
-    return pa.table(arrays, schema=wanted)
+    arrays = [pa.array(column, field.type) for column, field in zip(found, target, strict=True)]
+    return pa.table(arrays, schema=target)
 
 
-def checked(table: pa.Table, info: SpaceInfo) -> pa.Table:
+def check_rows(table: pa.Table, info: SpaceInfo) -> pa.Table:
     """The columns that the space has. Raises `BadValue` when they are others."""
-    found = tables.shaped(table, schema(info.space.columns))
+    found = tables.select_columns(table, schema(info.space.columns))
     if found[KEY].null_count or found[ARRIVED].null_count:
         raise BadValue("rows without a key")
     return found
@@ -116,7 +116,7 @@ def behind(table: pa.Table, place: RowPlace, descending: bool) -> bool:
     return all(at < last if descending else at > last for at in found)
 
 
-def merged(pages: Mapping[str, SpacePage], limit: int, descending: bool) -> SpacePage:
+def merge_pages(pages: Mapping[str, SpacePage], limit: int, descending: bool) -> SpacePage:
     """The first `limit` rows of all nodes, each once. Raises `ConflictError` when their columns do
     not go together.
 
@@ -124,8 +124,8 @@ def merged(pages: Mapping[str, SpacePage], limit: int, descending: bool) -> Spac
     """
     nodes = sorted(pages)
     info = _common(pages)
-    wanted = schema(info.space.columns)
-    parts = [_widened(pages[node].table, wanted) for node in nodes]
+    target = schema(info.space.columns)
+    parts = [_widen_table(pages[node].table, target) for node in nodes]
     whole = _newest(pa.concat_tables(parts), [len(part) for part in parts])
     if descending:
         whole = whole.take(pa.array(np.arange(len(whole))[::-1].copy()))
@@ -152,11 +152,11 @@ def _common(pages: Mapping[str, SpacePage]) -> SpaceInfo:
     return SpaceInfo(whole, first.key)
 
 
-def _widened(table: pa.Table, wanted: pa.Schema) -> pa.Table:
-    missing = [field for field in wanted if field.name not in table.column_names]
+def _widen_table(table: pa.Table, target: pa.Schema) -> pa.Table:
+    missing = [field for field in target if field.name not in table.column_names]
     for field in missing:
         table = table.append_column(field, pa.nulls(len(table), field.type))
-    return table.select(wanted.names)
+    return table.select(target.names)
 
 
 def _newest(table: pa.Table, sizes: Sequence[int]) -> pa.Table:
@@ -174,7 +174,7 @@ def _newest(table: pa.Table, sizes: Sequence[int]) -> pa.Table:
     return found.filter(pa.array(np.append(differs, True)))
 
 
-def shown(page: SpacePage) -> pa.Table:
+def visible_rows(page: SpacePage) -> pa.Table:
     """As whoever asks sees it: the key as the space's columns say, no arrivals."""
     found = page.table.drop_columns([ARRIVED])
     if page.info.key:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from fogline.fabric.errors import NotThere
 from fogline.fabric.query.query_types import NodeAnswer
 from fogline.fabric.query.space_keys import SpaceKeys, key_text
-from fogline.fabric.query.space_pages import RowPlace, SpaceInfo, SpacePage, merged, to_table
+from fogline.fabric.query.space_pages import RowPlace, SpaceInfo, SpacePage, merge_pages, to_table
 from fogline.storage.errors import BadQuery
 from fogline.storage.store import SiteStore
 from fogline.storage.values import END_TIME, FIRST_TIME
@@ -36,7 +36,7 @@ class SpaceRange:
 class SpaceAnswers(Protocol):
     """Spaces of one node: its own store, or the node by REST. For any thread.
 
-    Raises `StoreError` for a wrong question, `NodeAway` when there is no answer.
+    Raises `StoreError` for a wrong question, `NodeUnreachable` when there is no answer.
     """
 
     def spaces(self) -> Sequence[SpaceInfo]: ...
@@ -113,8 +113,8 @@ class SpacesEverywhere(Protocol):
         ...
 
 
-def listed(found: Mapping[str, Sequence[SpaceInfo]]) -> tuple[tuple[SpaceInfo, Any], ...]:
-    """Spaces of all nodes by name; one that differs somewhere is told once for each kind."""
+def list_spaces(found: Mapping[str, Sequence[SpaceInfo]]) -> tuple[tuple[SpaceInfo, Any], ...]:
+    """Spaces of all nodes by name; one that differs somewhere is listed once for each kind."""
     kinds: dict[str, tuple[SpaceInfo, list[str]]] = {}
     for node in sorted(found):
         for info in found[node]:
@@ -123,7 +123,7 @@ def listed(found: Mapping[str, Sequence[SpaceInfo]]) -> tuple[tuple[SpaceInfo, A
     return tuple((info, tuple(nodes)) for info, nodes in ordered)
 
 
-def together(
+def merge_rows(
     found: Mapping[str, SpacePage | None], nodes: tuple[NodeAnswer, ...], question: SpaceRange
 ) -> RowsWhole:
     """The rows of those nodes that have the space. Raises as `SpacesEverywhere.space_rows`."""
@@ -132,4 +132,4 @@ def together(
         missing = [answer.node for answer in nodes if answer.node not in found]
         hint = f"no answer from {', '.join(missing)}" if missing else ""
         raise NotThere(f"no node has a space {question.space!r:.80}", hint)
-    return RowsWhole(merged(pages, question.limit, question.descending), nodes)
+    return RowsWhole(merge_pages(pages, question.limit, question.descending), nodes)

@@ -34,7 +34,7 @@ def plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema([pa.field(field.name, field.type) for field in fields]))
 
 
-def shaped(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def select_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """These columns of these types. Raises `BadValue` when the table does not have them."""
     try:
         found = plain(table.select(schema.names))

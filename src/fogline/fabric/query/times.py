@@ -63,10 +63,10 @@ def duration(text: str) -> int:
 
 def texts(column: Any) -> Any:
     """A column of times as ISO 8601 in UTC; to the millisecond where all are whole ones."""
-    return pc.binary_join_element_wise(dated(column), ZONE, "")
+    return pc.binary_join_element_wise(write_times(column), ZONE, "")
 
 
-def dated(column: Any) -> Any:
+def write_times(column: Any) -> Any:
     """The same without the `ZONE` at the end."""
     whole = bool(len(column)) and not (micros(column.fill_null(0)) % 1_000).any()
     unit = pa.timestamp("ms") if whole else TIME
@@ -74,6 +74,6 @@ def dated(column: Any) -> Any:
 
 
 def text(moment: int) -> str:
-    """One time as columns of times are told."""
+    """One time, written as columns of times are."""
     found: str = texts(pa.array([moment]).cast(TIME))[0].as_py()
     return found

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fogline.common.errors import FoglineError
-from fogline.fabric.errors import NodeAway, NodeRefused
+from fogline.fabric.errors import NodeRefused, NodeUnreachable
 from fogline.fabric.membership.clients import Clients
 from fogline.fabric.membership.health import Health
 from fogline.fabric.membership.options import FabricOptions
@@ -78,7 +78,7 @@ class Copies:
 
     def keep(self, origin: str, metrics: MetricGroup) -> None:
         """From now on; old values come too. Raises `BadQuery`, and `StoreError` when what is
-        wanted cannot be written down."""
+        desired cannot be written down."""
         if not is_name(origin) or origin == self._here:
             raise BadQuery(f"there is no copy of {origin!r:.80} here", "copies are of other nodes")
         if metrics == ():
@@ -101,7 +101,7 @@ class Copies:
             try:
                 with copy.using():
                     info = copy.info()
-            except NodeAway:
+            except NodeUnreachable:
                 continue
             if info.id:
                 found[origin] = info
@@ -147,7 +147,7 @@ class Copies:
         """
         copy = self.current(origin)
         if copy is None:
-            raise NodeAway(f"there is no copy of {origin!r:.80} here")
+            raise NodeUnreachable(f"there is no copy of {origin!r:.80} here")
         metrics, share = question.metrics, question.share
         with copy.using() as store:
             if whole:
@@ -164,7 +164,7 @@ class Copies:
         for origin, metrics in desired.items():
             if self._stop.is_set():
                 break
-            more |= self._guarded(origin, metrics)
+            more |= self._try_follow(origin, metrics)
         return more
 
     # ── in the thread ────────────────────────────────────────────────────────────────────────────
@@ -180,7 +180,7 @@ class Copies:
                 self._wake.wait(self._options.copy_seconds)
                 self._wake.clear()
 
-    def _guarded(self, origin: str, metrics: MetricGroup) -> bool:
+    def _try_follow(self, origin: str, metrics: MetricGroup) -> bool:
         if origin not in self._held:
             self._reopen(origin)
         seen = self._health.get(origin)
@@ -189,8 +189,8 @@ class Copies:
         try:
             more = self._follow(origin, metrics, seen)
             self._problems.pop(origin, None)
-        except (NodeAway, NodeRefused) as error:
-            self._health.failed(origin, seen.address, error)
+        except (NodeUnreachable, NodeRefused) as error:
+            self._health.note_failure(origin, seen.address, error)
             self._problems[origin] = error.message
             return False
         except (FoglineError, OSError) as error:

@@ -17,7 +17,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fogline.fabric.errors import NodeAway
+from fogline.fabric.errors import NodeUnreachable
 from fogline.fabric.membership.node_client import portions
 from fogline.fabric.membership.peers import Block, CopyInfo, PeerReport
 from fogline.storage.catalog.metadata import MetadataStore
@@ -87,7 +87,7 @@ class StoreCopy:
         return True
 
     def step(self, origin: Origin, report: PeerReport, rows: int) -> bool:
-        """Takes a page of every group; whether there is more at once. Raises `NodeAway`."""
+        """Takes a page of every group; whether there is more at once. Raises `NodeUnreachable`."""
         self._renew(report)
         if report.first > self.store.position(_FIRST):
             self._note(_FIRST, report.first)
@@ -97,7 +97,7 @@ class StoreCopy:
             after = self.store.position(log) - 1
             page, store = origin.changes(after, group, rows)
             if store != self.id:
-                raise NodeAway("it has another store now")
+                raise NodeUnreachable("it has another store now")
             self.store.metadata.merge(page.signed)
             self.store.ingest(with_seq(page.table), log, page.last + 1)
             if page.end:
@@ -118,9 +118,9 @@ class StoreCopy:
     ) -> Changes:
         """For who follows the origin by way of this copy: up to where nothing is missing here.
 
-        Raises `NodeAway` when the next values are no longer here."""
+        Raises `NodeUnreachable` when the next values are no longer here."""
         if self._since is not None and after < self.store.evicted[0]:
-            raise NodeAway("the copy does not hold the next values any more")
+            raise NodeUnreachable("the copy does not hold the next values any more")
         logs = [log for group, log in self.groups.items() if self.store.position(_complete(group))]
         last = min(map(self.store.committed, logs), default=0) - 1
         page = self.store.changes(after, metrics, limit, share, without)
@@ -154,10 +154,10 @@ class StoreCopy:
 
     @contextmanager
     def using(self) -> Iterator[SiteStore]:
-        """The store, open until the block is left. Raises `NodeAway` when it is closed."""
+        """The store, open until the block is left. Raises `NodeUnreachable` when it is closed."""
         with self._free:
             if self._closed:
-                raise NodeAway("the copy is no longer here")
+                raise NodeUnreachable("the copy is no longer here")
             self._users += 1
         try:
             yield self.store

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from fogline.fabric.errors import NodeAway
+from fogline.fabric.errors import NodeUnreachable
 from fogline.fabric.query.local_backend import StoreAnswers
 from fogline.fabric.query.query_types import AggregateQuery, ChangeOffset, Range, Selected
 from fogline.fabric.replicas.copy import StoreCopy
@@ -15,7 +15,7 @@ from fogline.model.keys import Keys
 
 
 class CopyAnswers:
-    """For any thread. Raises `NodeAway` once the copy is gone."""
+    """For any thread. Raises `NodeUnreachable` once the copy is removed."""
 
     def __init__(
         self, origin: str, current: Callable[[str], StoreCopy | None], keys: Keys = None
@@ -51,6 +51,6 @@ class CopyAnswers:
     def _open(self) -> Iterator[StoreAnswers]:
         copy = self._current(self._origin)
         if copy is None:
-            raise NodeAway(f"there is no copy of {self._origin} here any more")
+            raise NodeUnreachable(f"there is no copy of {self._origin} here any more")
         with copy.using() as store:
             yield StoreAnswers(store, self._origin, self._keys)

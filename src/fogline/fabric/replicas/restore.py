@@ -2,8 +2,8 @@
 
 The values of each old store get a block of numbers of their own: their old number and the block's
 base. So whichever copies there are, whenever they are heard of, and however they overlap, each
-value comes back once. The store tells which copies it has taken as a whole; their holders wait for
-that before they give up the old values.
+value comes back once. The store reports which copies it has taken as a whole; their holders wait
+for that before they give up the old values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from fogline.common.errors import FoglineError
-from fogline.fabric.errors import NodeAway
+from fogline.fabric.errors import NodeUnreachable
 from fogline.fabric.membership.clients import Clients
 from fogline.fabric.membership.node_client import NodeClient
 from fogline.fabric.membership.options import FabricOptions
@@ -43,7 +43,7 @@ class RestoreJob:
     address: str
     copy: CopyInfo
     lost: str = ""
-    """Of a copy of the store of now: the damaged file whose values are wanted."""
+    """Of a copy of the store of now: the damaged file whose values are missing."""
 
 
 def to_take(
@@ -79,7 +79,7 @@ def to_repair(
 
 
 class Restore:
-    """A thread, from `start` until `close`; `look` tells it what the others hold."""
+    """A thread, from `start` until `close`; `look` gives it what the others hold."""
 
     def __init__(
         self, here: str, store: SiteStore, clients: Clients, options: FabricOptions
@@ -103,9 +103,9 @@ class Restore:
         heard of the others yet."""
         return not self._settled or any(not job.lost for job in self._jobs)
 
-    def restored(self) -> dict[str, Block]:
+    def restored_blocks(self) -> dict[str, Block]:
         """The old stores whose values are here, and whose copies of them were taken."""
-        taken = sorted(self._taken())
+        taken = sorted(self._taken_copies())
         found = {}
         for log, base in self._store.positions(_BLOCK).items():
             old, room = log.removeprefix(_BLOCK).split("/")
@@ -125,7 +125,7 @@ class Restore:
 
     def look(self, seen: Mapping[str, PeerView]) -> None:
         """After a round of looking at all nodes."""
-        jobs = to_take(seen, self._here, self._store.id, self._taken())
+        jobs = to_take(seen, self._here, self._store.id, self._taken_copies())
         waits = bool(jobs)
         for lost in self._store.lost:
             jobs += to_repair(seen, self._here, self._store.id, self._tried, lost.name)
@@ -148,7 +148,7 @@ class Restore:
             if store != job.copy.id:
                 return
             self._store.metadata.merge(page.signed)
-            table = self._renumbered(with_seq(page.table), job.copy)
+            table = self._renumber_rows(with_seq(page.table), job.copy)
             self._store.ingest(table, log, page.last + 1)
             end = page.end
         if end:
@@ -173,7 +173,7 @@ class Restore:
         while after < last and not self._stop:
             page, store = client.changes(after, None, self._options.page_rows)
             if store != self._store.id:
-                raise NodeAway("its copy is of another store now")
+                raise NodeUnreachable("its copy is of another store now")
             self._store.metadata.merge(page.signed)
             yield with_seq(page.table)
             if page.end:
@@ -201,7 +201,7 @@ class Restore:
                 # A copy that was not taken as a whole is found again by the next look.
                 self._jobs = [other for other in self._jobs if other != job]
 
-    def _renumbered(self, table: pa.Table, copy: CopyInfo) -> pa.Table:
+    def _renumber_rows(self, table: pa.Table, copy: CopyInfo) -> pa.Table:
         """The rows with numbers of this store.
 
         Values that the old store had itself taken back from an older one belong to that one's
@@ -213,14 +213,14 @@ class Restore:
         for old, block in copy.includes.items():
             inside = (seqs >= block.base) & (seqs < block.base + block.room)
             if inside.any():
-                numbers[inside] = self._placed(old, seqs[inside] - block.base, block.room)
+                numbers[inside] = self._place_numbers(old, seqs[inside] - block.base, block.room)
                 own &= ~inside
         if own.any():
-            numbers[own] = self._placed(copy.id, seqs[own], copy.last + 1 + SLACK)
+            numbers[own] = self._place_numbers(copy.id, seqs[own], copy.last + 1 + SLACK)
         place = table.schema.get_field_index("seq")
         return table.set_column(place, table.schema.field("seq"), pa.array(numbers))
 
-    def _placed(self, old: str, offsets: np.ndarray, room: int) -> np.ndarray:
+    def _place_numbers(self, old: str, offsets: np.ndarray, room: int) -> np.ndarray:
         if old == self._store.id:
             return offsets
         base, room = self._base(old, room)
@@ -237,7 +237,7 @@ class Restore:
         self._store.flush()
         return base, room
 
-    def _taken(self) -> set[tuple[str, str]]:
+    def _taken_copies(self) -> set[tuple[str, str]]:
         found = set()
         for log in self._store.positions(_TAKEN):
             old, _, holder = log.removeprefix(_TAKEN).partition("/")

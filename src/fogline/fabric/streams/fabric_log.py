@@ -2,7 +2,7 @@
 
 A page of a node's changes is one commit of the log. Its source is made of the id of the node's
 store and its epoch is the number up to which the page goes, so the log itself knows where to go on.
-Where each node began, the file `begins` beside the log's segments tells: from a question's first
+Where each node began, the file `begins` beside the log's segments says: from a question's first
 moment on nothing is left out, although no value may come before the next start.
 """
 
@@ -24,7 +24,7 @@ from fogline.common.state_files import (
     set_aside,
     write_state,
 )
-from fogline.fabric.query.parameters import wants_node
+from fogline.fabric.query.parameters import asks_node
 from fogline.fabric.query.query_types import ChangeSource
 from fogline.fabric.query.records import Descriptions, from_node, payloads
 from fogline.log import LogWriter, SiteLog
@@ -71,12 +71,12 @@ class FeedLog:
         Raises `StoreError` when the node gives none, `LogError` when the log cannot be written;
         nothing was taken then, and the next call asks for the same page.
         """
-        if not wants_node(self.question, node):
+        if not asks_node(self.question, node):
             return False
-        writer = self._opened()
+        writer = self._open_writer()
         number = source_of_store(source.store_id)
         after = self._position(number, source, writer)
-        page = source.changes(after, self._asked(node), PAGE)
+        page = source.changes(after, self._question_for(node), PAGE)
         if page.last < after:
             raise BadValue(f"the store of {node} sent changes up to {page.last} after {after}")
         rows = self._select_rows(page.table)
@@ -88,7 +88,7 @@ class FeedLog:
         self._positions[number] = self.places[node] = page.last
         return not page.end and page.last > after
 
-    def _asked(self, node: str) -> Question:
+    def _question_for(self, node: str) -> Question:
         share = min(self.question.share, self.shares.get(node, 1.0))
         return replace(self.question, share=share)
 
@@ -103,7 +103,7 @@ class FeedLog:
         self.close()
         forget(self._logs, self.name)
 
-    def _opened(self) -> LogWriter:
+    def _open_writer(self) -> LogWriter:
         if self._writer is None:
             self._writer = self._logs.writer(self.name)
             self._begins = _load(self._logs.folder(self.name) / _BEGINS)

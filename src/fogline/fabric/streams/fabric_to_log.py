@@ -1,7 +1,7 @@
 """Live streams from the storage fabric: what comes to any node goes into logs of this site.
 
-One thread serves all logs. A node that is away is left alone for a while and caught up with later;
-its changes wait in its store.
+One thread serves all logs. A node that is unreachable is left alone for a while and caught up with
+later; its changes wait in its store.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class FabricFeed:
                         self._reconcile()
                     more = self._round()
                 except Exception as error:
-                    self._broken(error)
+                    self._note_failure(error)
                 self._update_status()
                 if not more:
                     self._changed.wait(_POLL_SECONDS)
@@ -93,8 +93,8 @@ class FabricFeed:
             for feed in self._feeds.values():
                 feed.close()
 
-    def _broken(self, error: Exception) -> None:
-        """Told at every log; after a pause all is looked at again."""
+    def _note_failure(self, error: Exception) -> None:
+        """Reported at every log; after a pause all is looked at again."""
         _say.error("a round of fabric logs failed", exc_info=error)
         ours = isinstance(error, FoglineError | OSError)
         why = str(error) if ours else f"a bug: {error!r:.200}"
@@ -104,7 +104,8 @@ class FabricFeed:
         self._changed.set()
 
     def _reconcile(self) -> None:
-        """Ends logs that nobody wants, also those of an earlier start, and begins new ones."""
+        """Ends logs that are no longer desired, also those of an earlier start, and begins new
+        ones."""
         desired = self._desired
         self._states = {name: state for name, state in self._states.items() if name in desired}
         for name in [n for n, feed in self._feeds.items() if desired.get(n) != feed.question]:

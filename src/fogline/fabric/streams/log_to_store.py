@@ -19,13 +19,13 @@ _GATHER_SECONDS = 0.1
 """Between two rounds while values come: many at a time cost little more than one."""
 _REST_SECONDS = 0.5
 """After a round without values, unless a log grows before."""
-_GONE_SECONDS = 0.5
+_REMOVED_SECONDS = 0.5
 _STRAY_SECONDS = 600.0
 """So long a log that nobody names may hold on to our place in it: its job may not be back yet."""
 
 
 class Feeding:
-    """`want` says which logs, before `start` or later; `close` ends the thread.
+    """`set_feeds` says which logs, before `start` or later; `close` ends the thread.
 
     A log that is no longer configured is taken up to its end of that moment, and then its retention
     need not wait for the store any more.
@@ -41,14 +41,14 @@ class Feeding:
         self._ended: dict[str, FedLog] = {}
         """Whose logs are still there."""
         self._reported: list[FedLog] = []
-        self._gone_due = 0.0
+        self._removed_due = 0.0
         self._strays_due = time.monotonic() + _STRAY_SECONDS
         self._notifier = LogNotifier()
         self._hurry = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="feeding", daemon=True)
 
-    def want(self, feeds: Iterable[StoreFeed]) -> None:
+    def set_feeds(self, feeds: Iterable[StoreFeed]) -> None:
         """Of several about one log the first holds."""
         desired: dict[str, StoreFeed] = {}
         for feed in feeds:
@@ -104,8 +104,8 @@ class Feeding:
                 break
             moved += fed.turn(now)
         self._forget_ended()
-        if now >= self._gone_due:
-            self._gone_due = now + _GONE_SECONDS
+        if now >= self._removed_due:
+            self._removed_due = now + _REMOVED_SECONDS
             self._forget_removed()
         if now >= self._strays_due:
             self._strays_due = now + _STRAY_SECONDS
@@ -134,7 +134,7 @@ class Feeding:
             self._reported = [*self._fed.values(), *self._ending.values()]
 
     def _forget_removed(self) -> None:
-        for log in [log for log, fed in self._ended.items() if fed.gone()]:
+        for log in [log for log, fed in self._ended.items() if fed.is_removed()]:
             del self._ended[log]
 
     def _forget_strays(self) -> None:

@@ -97,12 +97,12 @@ class FedLog:
             moved = self._step(now)
             self._went_well()
         except StoreFull as error:
-            self._failed(FULL, error.message, now + _FULL_SECONDS)
+            self._set_failed(FULL, error.message, now + _FULL_SECONDS)
         except (FoglineError, OSError) as error:
-            self._failed(FAILED, str(error), now + self._backoff.next())
+            self._set_failed(FAILED, str(error), now + self._backoff.next())
         except Exception as error:
             _say.exception("the log %s cannot be stored", self.folder)
-            self._failed(FAILED, f"a bug: {error!r:.200}", now + self._backoff.next())
+            self._set_failed(FAILED, f"a bug: {error!r:.200}", now + self._backoff.next())
         return moved
 
     @property
@@ -144,7 +144,7 @@ class FedLog:
             self._finish(feeder, self.folder)
         return moved
 
-    def gone(self) -> bool:
+    def is_removed(self) -> bool:
         """Of one that has ended: whether its log went with its job. The next of that name is
         another log, and read from its beginning."""
         if self.folder is None:
@@ -154,7 +154,7 @@ class FedLog:
         try:
             self._forget(self.folder)
         except (FoglineError, OSError) as error:
-            _say.warning("the log %s is gone: %s", self.folder, error)
+            _say.warning("the log %s is removed: %s", self.folder, error)
             return False
         return True
 
@@ -180,7 +180,7 @@ class FedLog:
             self.status = self._make_status()
         self._backoff.reset()
 
-    def _failed(self, state: str, why: str, due: float) -> None:
+    def _set_failed(self, state: str, why: str, due: float) -> None:
         self._state, self._why, self._due = state, why, due
         self.status = self._make_status()
 

@@ -90,20 +90,20 @@ class Manifest:
 
     def with_merge(self, old: Iterable[str], new: DataFile) -> Manifest:
         """The new file takes the place of the old ones, which are neighbours."""
-        gone = set(old)
-        place = next(i for i, file in enumerate(self.files) if file.name in gone)
-        rest = [file for file in self.files if file.name not in gone]
+        replaced = set(old)
+        place = next(i for i, file in enumerate(self.files) if file.name in replaced)
+        rest = [file for file in self.files if file.name not in replaced]
         return replace(self, files=(*rest[:place], new, *rest[place:]))
 
     def without(self, names: Iterable[str]) -> Manifest:
         """These are evicted, and what was in them is noted."""
-        wanted = set(names)
-        gone = [file for file in self.files if file.name in wanted]
-        seqs, lasts = [file.seq_last for file in gone], [file.last for file in gone]
+        left_out = set(names)
+        evicted = [file for file in self.files if file.name in left_out]
+        seqs, lasts = [file.seq_last for file in evicted], [file.last for file in evicted]
         before = [] if self.evicted_last is None else [self.evicted_last]
         return replace(
             self,
-            files=tuple(file for file in self.files if file.name not in wanted),
+            files=tuple(file for file in self.files if file.name not in left_out),
             evicted_seq=max([self.evicted_seq, *seqs]),
             evicted_last=max([*before, *lasts], default=None),
         )
@@ -111,9 +111,9 @@ class Manifest:
     def with_loss(self, file: DataFile, reason: str, now: int) -> Manifest:
         """It is damaged: what was in it counts as lost."""
         seqs = file.seq_first, file.seq_last
-        gone = LostFile(file.name, file.rows, file.first, file.last, *seqs, reason, now)
+        lost = LostFile(file.name, file.rows, file.first, file.last, *seqs, reason, now)
         kept = tuple(other for other in self.files if other.name != file.name)
-        return replace(self, files=kept, lost=(*self.lost, gone))
+        return replace(self, files=kept, lost=(*self.lost, lost))
 
     def with_found(self, name: str, rows: int) -> Manifest:
         """So many of the rows of a lost file are here again."""
