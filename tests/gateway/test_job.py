@@ -293,7 +293,7 @@ def test_rejects_are_kept_as_at_a_site(bench: Bench) -> None:
     assert bad[0]["base64"]
     assert bad[1]["record"] == "nonsense"
     assert len(bad[2]["record"]) == 64 << 10
-    assert late[0]["reason"] == "its window was told already"
+    assert late[0]["reason"] == "its window was emitted already"
     assert {r["topic"] for r in bad + late} == {"d/1"}
     assert bench.job.said
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.links import batch as module
-from fogline.links.batch import BadBatchError, Piece, decode, encode, grouped, pieces_of
+from fogline.links.batch import BadBatchError, Piece, decode, encode, group_pieces, pieces_of
 from fogline.links.identity import number_of, source_of
-from fogline.links.receiver import Delivery, Rejected, in_portions, needed, unpack
-from fogline.links.sender import batched
+from fogline.links.receiver import Delivery, Rejected, in_portions, missing_parts, unpack
+from fogline.links.sender import pack_batches
 from fogline.log import LogDamaged
 from fogline.log.files.frames import MAX_PAYLOAD
 from tests.links.kit import site
@@ -130,7 +130,7 @@ def test_large_frames_are_cut_always_at_the_same_places(tmp_path: Path) -> None:
     assert ends == sorted(set(ends))
     assert ends[-1] == end
     assert list(pieces_of(frames)) == pieces
-    groups = list(grouped(pieces))
+    groups = list(group_pieces(pieces))
     assert [piece for group in groups for piece in group] == pieces
     assert all(len(encode(1, group)) < MAX_PAYLOAD for group in groups)
 
@@ -140,7 +140,7 @@ def test_a_record_too_large_for_a_message_is_left_out(tmp_path: Path) -> None:
         writer.append([("x", random.Random(1).randbytes(MAX_PAYLOAD)), ("x", b"small")])
         writer.commit()
     frames, _ = site(tmp_path).reader("x").frames(0, 64 << 20)
-    found = batched(site(tmp_path).folder("x"), "y")(frames)
+    found = pack_batches(site(tmp_path).folder("x"), "y")(frames)
     assert (found.records, found.left_out) == (1, 1)
     assert decode(found.messages[0].payload).pieces[0].payloads == [b"small"]
 
@@ -157,7 +157,7 @@ def test_overlapping_deliveries_are_needed_once(cuts: list[tuple[int, int]], las
         covered = max(covered, begin + length)
         pieces = [Piece(n + 1, [b"%d" % n]) for n in range(begin, begin + length)]
         deliveries.append(Delivery("t", 5, pieces))
-    parts = needed(deliveries, lambda source: last)
+    parts = missing_parts(deliveries, lambda source: last)
     stored = [int(payload) for part in parts for _, payload in part.records]
     assert stored == list(range(max(last, 0), covered))
     assert [part.epoch for part in parts] == sorted({part.epoch for part in parts})

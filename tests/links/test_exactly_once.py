@@ -19,7 +19,7 @@ from fogline.broker.mosquitto import server
 from fogline.links import sender
 from fogline.links.copier import Copier, Copy
 from fogline.links.inlet import Inlet
-from fogline.links.sender import Outlet, batched, renamed
+from fogline.links.sender import Outlet, pack_batches, pack_renamed
 from fogline.log import LogFull, SiteLog, claim_reader, get_position, set_position
 from tests.links.kit import contents, eventually, numbers, site, write
 from tests.tiers import seeds
@@ -65,7 +65,7 @@ def connected(address: str, client: str = "near") -> Broker:
 
 
 def link(logs: SiteLog, log: str, broker: Broker, topic: str, begin: str = "start") -> Outlet:
-    pack = batched(logs.folder(log), topic)
+    pack = pack_batches(logs.folder(log), topic)
     return Outlet(log, logs, broker, pack, "route j 0", begin)
 
 
@@ -121,8 +121,8 @@ def test_a_batch_that_comes_twice(address: str, near: SiteLog, far: SiteLog) -> 
     with near.writer("out/j") as writer:
         write(writer, range(50))
     frames, _ = near.reader("out/j").frames(0)
-    messages = batched(near.folder("out/j"), "t")(frames).messages
-    more = batched(near.folder("out/j"), "t")(frames[:3]).messages
+    messages = pack_batches(near.folder("out/j"), "t")(frames).messages
+    more = pack_batches(near.folder("out/j"), "t")(frames[:3]).messages
     broker.publish([*messages, *more, *messages]).wait(10)
     broker.publish([Message("t", b"50")]).wait(10)
     eventually(lambda: len(numbers(far, "t")) >= 51)
@@ -141,7 +141,9 @@ def test_two_origins_and_two_topics_into_one_log(
     for logs in (near, other):
         with logs.writer("out/j") as writer:
             write(writer, range(100))
-    second = Outlet("out/j", near, broker, batched(near.folder("out/j"), "b"), "route j 1", "start")
+    second = Outlet(
+        "out/j", near, broker, pack_batches(near.folder("out/j"), "b"), "route j 1", "start"
+    )
     outlets = [link(near, "out/j", broker, "a"), second, link(other, "out/j", broker, "a")]
     for outlet in outlets:
         drain(outlet)
@@ -277,7 +279,7 @@ def test_records_with_a_topic_that_cannot_be_published(address: str, near: SiteL
     drain(outlet)
     assert (outlet.messages, outlet.left_out) == (2, 1)
     assert "cannot publish to 'a/#'" in outlet.trouble
-    drain(Outlet("out", near, broker, renamed("b"), "route j 0", "start"))
+    drain(Outlet("out", near, broker, pack_renamed("b"), "route j 0", "start"))
     found: list[Message] = []
     eventually(lambda: found.extend(reader.receive(timeout=0.1)) or len(found) >= 5)
     assert [(m.topic, m.payload) for m in found] == [

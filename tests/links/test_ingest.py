@@ -15,7 +15,7 @@ from fogline.broker import Broker, BrokerOptions, Message, open_broker
 from fogline.broker.mosquitto.journal import READER
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions
 from fogline.links.copier import Copy
-from fogline.links.sender import Outlet, batched
+from fogline.links.sender import Outlet, pack_batches
 from fogline.log import LogWriter, SiteLog, get_position
 from tests.links.kit import Process, contents, eventually, ingest_config, numbers, site, write
 
@@ -86,7 +86,9 @@ def send(client: Broker, topic: str, *values: int) -> None:
 
 
 def link(near: SiteLog, log: str, client: Broker, topic: str) -> Outlet:
-    return Outlet(log, near, client, batched(near.folder(log), topic), f"route {log} 0", "start")
+    return Outlet(
+        log, near, client, pack_batches(near.folder(log), topic), f"route {log} 0", "start"
+    )
 
 
 def drain(outlet: Outlet) -> None:

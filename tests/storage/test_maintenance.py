@@ -43,7 +43,7 @@ def test_eviction_takes_the_old_and_then_the_oldest(
     manifest, now = some(pairs), 40 * HOUR_US
     limits = StoreLimits(age_us=hours * HOUR_US, disk_bytes=disk)
     gone = to_evict(manifest, limits, now)
-    left = manifest.without(file.name for file in gone)
+    left = manifest.evict_files(file.name for file in gone)
     assert gone == manifest.files[: len(gone)]
     assert left.bytes <= disk
     assert all(file.arrived_last >= now - limits.age_us for file in left.files)

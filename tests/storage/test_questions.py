@@ -165,6 +165,6 @@ def test_questions_do_not_take_each_others_memory(tmp_path: Path) -> None:
 def test_nobody_waits_longer_for_a_turn_than_a_question_may_take(tmp_path: Path) -> None:
     limits = StoreLimits(questions=1, query=QueryLimits(seconds=0.2))
     with SiteStore(tmp_path, limits=limits) as store:
-        with store._queries._rooms.one(), pytest.raises(QueryLimit, match="in the way"):
+        with store._queries._connections.one(), pytest.raises(QueryLimit, match="in the way"):
             store.rows()
         assert len(store.rows()) == 0

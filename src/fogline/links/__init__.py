@@ -16,8 +16,8 @@ from fogline.links.batch import PREFIX, BadBatchError, LinkBatch, Piece, decode,
 from fogline.links.copier import Copier, Copy
 from fogline.links.identity import number_of, source_of
 from fogline.links.inlet import BadLinks, Inlet
-from fogline.links.receiver import Delivery, LogPart, Rejected, needed, unpack
-from fogline.links.sender import Outlet, batched, plain, renamed
+from fogline.links.receiver import Delivery, LogPart, Rejected, missing_parts, unpack
+from fogline.links.sender import Outlet, pack_batches, pack_renamed, plain
 from fogline.links.start_position import END, START, starting_position
 
 __all__ = [
@@ -35,13 +35,13 @@ __all__ = [
     "Outlet",
     "Piece",
     "Rejected",
-    "batched",
     "decode",
     "encode",
-    "needed",
+    "missing_parts",
     "number_of",
+    "pack_batches",
+    "pack_renamed",
     "plain",
-    "renamed",
     "source_of",
     "starting_position",
     "unpack",

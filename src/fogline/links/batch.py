@@ -75,18 +75,18 @@ def pieces_of(frames: Iterable[Frame]) -> Iterator[Piece]:
 def _cut(frame: Frame, payloads: list[bytes]) -> Iterator[Piece]:
     """A large frame, always cut at the same places."""
     parts: list[list[bytes]] = []
-    room = 0
+    left = 0
     for payload in payloads:
-        if not parts or len(payload) > room:
+        if not parts or len(payload) > left:
             parts.append([])
-            room = PIECE_BYTES
+            left = PIECE_BYTES
         parts[-1].append(payload)
-        room -= len(payload)
+        left -= len(payload)
     for number, part in enumerate(parts, 1):
         yield Piece(frame.end if number == len(parts) else frame.position + number, part)
 
 
-def grouped(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+def group_pieces(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
     """Pieces that go into one batch: no more than a large one has."""
     group: list[Piece] = []
     size = 0
@@ -127,17 +127,17 @@ def decode(data: bytes) -> LinkBatch:
         raise BadBatchError("it does not begin like a batch of version 1")
     if not 0 < origin < _HIGHEST or size > LARGEST:
         raise BadBatchError(f"a batch of {size} bytes from a log with the number {origin}")
-    return LinkBatch(origin, _pieces(_unpacked(data, size)))
+    return LinkBatch(origin, _pieces(_decompress(data, size)))
 
 
-def _unpacked(data: bytes, size: int) -> bytes:
+def _decompress(data: bytes, size: int) -> bytes:
     unpacker = zlib.decompressobj()
     try:
         raw = unpacker.decompress(memoryview(data)[_HEAD.size :], size + 1)
     except zlib.error as error:
         raise BadBatchError(f"it cannot be unpacked: {error}") from error
     if len(raw) != size or not unpacker.eof or unpacker.unused_data:
-        raise BadBatchError(f"it does not unpack to the {size} bytes it tells of")
+        raise BadBatchError(f"it does not unpack to the {size} bytes that it announces")
     return raw
 
 

@@ -1,4 +1,4 @@
-"""Which messages were stored lately: tells a message that is delivered again from a new one."""
+"""Which messages were stored lately: a message that is delivered again is recognised."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def source_of(number: int, topic: str) -> int:
     """The source under which logs store what the log of this number sends to a topic.
 
     A log may send its records to several topics, and one with wildcards takes more than one of
-    them, so the number alone would not tell their positions apart.
+    them, so the number alone would not distinguish their positions.
     """
     key = number.to_bytes(8, "little")
     digest = blake2b(topic.encode(), digest_size=8, key=key).digest()

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 
 from fogline.broker.topics import matches, split_share
-from fogline.links.receiver import Delivery, LogPart, Rejected, needed
+from fogline.links.receiver import Delivery, LogPart, Rejected, missing_parts
 from fogline.log import LogError, LogFull, LogWriter, SiteLog
 from fogline.log.files.idleness import Silence
 
@@ -40,12 +40,12 @@ class Inlet:
         does, `LogFull` among it; then nothing is written."""
         with self._guard:
             self.relayed |= bool(deliveries)
-            wanted = [*parts, *needed(deliveries, self._log.last_epoch)]
-            for part in wanted:
+            missing = [*parts, *missing_parts(deliveries, self._log.last_epoch)]
+            for part in missing:
                 self._log.append(part.records, part.source, part.epoch, part.arrival)
             self._log.commit()
-            self.messages += sum(len(part.records) for part in wanted)
-            self.bytes += sum(len(payload) for part in wanted for _, payload in part.records)
+            self.messages += sum(len(part.records) for part in missing)
+            self.bytes += sum(len(payload) for part in missing for _, payload in part.records)
 
     def persist(
         self, parts: Sequence[LogPart], deliveries: Sequence[Delivery], stop: threading.Event

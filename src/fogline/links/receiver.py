@@ -43,8 +43,10 @@ class Rejected(NamedTuple):
     reason: str
 
 
-def needed(deliveries: Iterable[Delivery], last_epoch: Callable[[int], int]) -> list[LogPart]:
-    """What a log does not have yet, where `last_epoch` tells how far it is with each source.
+def missing_parts(
+    deliveries: Iterable[Delivery], last_epoch: Callable[[int], int]
+) -> list[LogPart]:
+    """What a log does not have yet, where `last_epoch` says how far it is with each source.
 
     Deliveries of one source may overlap; what is in two of them is needed once.
     """

@@ -9,7 +9,7 @@ batches are under way at a time, but only one until the broker has taken one: a 
 for some time must not take a batch behind one that it refused, as that would look like the past.
 
 Records on topics of their own do not hold each other up: one that the broker will never take is
-counted and told, stays in its log, and the others go on.
+counted and reported, stays in its log, and the others go on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fogline.broker import (
     TopicError,
 )
 from fogline.broker.topics import check_topic
-from fogline.links.batch import PREFIX, encode, grouped, pieces_of
+from fogline.links.batch import PREFIX, encode, group_pieces, pieces_of
 from fogline.links.identity import number_of
 from fogline.links.start_position import starting_position
 from fogline.log import Frame, LogError, SiteLog, get_position, set_position
@@ -71,7 +71,7 @@ def plain(frames: list[Frame]) -> Packed:
     return Packed(messages, len(messages), len(records) - len(messages), trouble)
 
 
-def renamed(topic: str) -> Packing:
+def pack_renamed(topic: str) -> Packing:
     """Every record on one topic."""
 
     def pack(frames: list[Frame]) -> Packed:
@@ -81,13 +81,13 @@ def renamed(topic: str) -> Packing:
     return pack
 
 
-def batched(folder: Path, topic: str) -> Packing:
+def pack_batches(folder: Path, topic: str) -> Packing:
     """Batches of the log in `folder`, for the logs of `topic` at the other side."""
 
     def pack(frames: list[Frame]) -> Packed:
         origin = number_of(folder)
         messages, records, left_out = [], 0, 0
-        for group in grouped(pieces_of(frames)):
+        for group in group_pieces(pieces_of(frames)):
             count = sum(len(piece.payloads) for piece in group)
             payload = encode(origin, group)
             if len(payload) > MAX_PAYLOAD:
@@ -263,7 +263,7 @@ class Outlet:
         self.messages += packed.records
         if packed.left_out:
             self.left_out += packed.left_out
-            self._tell(f"{self.log}: {packed.trouble}")
+            self._report_trouble(f"{self.log}: {packed.trouble}")
         return True
 
     def _put_aside(self, delivery: DeliveryFuture) -> list[Message] | None:
@@ -276,12 +276,12 @@ class Outlet:
             if isinstance(error, BrokerForbiddenError):
                 self.refused += 1
                 self.messages -= 1
-                self._tell(f"{message.topic}: {error}")
+                self._report_trouble(f"{message.topic}: {error}")
             else:
                 again.append(message)
         return again
 
-    def _tell(self, trouble: str) -> None:
+    def _report_trouble(self, trouble: str) -> None:
         if trouble != self.trouble:
             self.trouble = trouble
             print(f"not sent: {trouble}", file=sys.stderr, flush=True)

@@ -39,14 +39,14 @@ class RecordCounter:
         except (ValueError, StateDamaged):
             set_aside(self._note)
 
-    def count_on(self, wanted: bool) -> None:
-        """What comes while it is not wanted is never counted: others write it."""
-        if wanted and self._position == _NOWHERE:
+    def count_on(self, active: bool) -> None:
+        """What comes while it is off is never counted: others write it."""
+        if active and self._position == _NOWHERE:
             self._reader.close()
             self._reader = LogReader(self._folder)
             self._position = self._end()
             self.note()
-        elif not wanted and self._position != _NOWHERE:
+        elif not active and self._position != _NOWHERE:
             self.update()
             self._position = _NOWHERE
             self.note()

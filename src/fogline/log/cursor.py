@@ -43,9 +43,9 @@ class Cursor:
         """One or more checked frames from `position` on; both are what `enter` returned."""
         size = min(max(max_bytes, HEAD.size), stop - position)
         data = self._read(position, size)
-        wanted = decode_head(data, 0, position, stop).size
-        if wanted > len(data):
-            data = self._read(position, wanted)
+        needed = decode_head(data, 0, position, stop).size
+        if needed > len(data):
+            data = self._read(position, needed)
         return _split(data, position, stop)
 
     def damage(self, position: int, reason: BadFrame) -> LogDamaged:
@@ -86,7 +86,7 @@ class Cursor:
         self._open = segment
 
     def _missing(self, position: int, committed: int) -> Exception:
-        """Why there is no file for a position: retention, or somebody took it away."""
+        """Why there is no file for a position: retention, or somebody removed it."""
         known = self._refresh(committed)
         first = known[0].first if known else committed
         if first > position and position < removed.load(self._folder).position:

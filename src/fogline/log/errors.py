@@ -25,7 +25,7 @@ class LogDamaged(LogError):  # noqa: N818
 
 
 class LogGone(LogError):  # noqa: N818
-    """The wanted position is no longer in the log: retention has removed it."""
+    """The requested position is no longer in the log: retention has removed it."""
 
     def __init__(self, folder: Path, position: int, first: int) -> None:
         super().__init__(f"{folder} has no position {position} any more: it starts at {first}")

@@ -30,7 +30,7 @@ class Pending:
         self._topic = ""
 
     def fill(self, records: Iterable[LogRecord]) -> LogRecord | None:
-        """Takes records until the frame is full; returns the first that found no room."""
+        """Takes records until the frame is full; returns the first for which there was no space."""
         parts, size, same, pack = self._parts, self._size, self._topic, RECORD.pack
         start = len(parts)
         left = None

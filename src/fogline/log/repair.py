@@ -76,14 +76,14 @@ def _last_commit(segments: list[Segment], start: int) -> End | None:
     damaged = False
     for frame in _frames_behind(segments, start):
         if frame is None:
-            safe = _kept(safe, found, damaged)
+            safe = _find_end(safe, found, damaged)
             found, damaged = _Commits(), True
         else:
             found.add(frame)
-    return _kept(safe, found, damaged)
+    return _find_end(safe, found, damaged)
 
 
-def _kept(safe: End | None, found: _Commits, damaged: bool) -> End | None:
+def _find_end(safe: End | None, found: _Commits, damaged: bool) -> End | None:
     return safe if damaged and found.count < 2 else found.end or safe
 
 

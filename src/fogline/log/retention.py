@@ -55,7 +55,7 @@ def enforce(folder: Path, limits: Limits, now: int) -> int:
     finally:
         reader.close()
     segments = [item for item in list_segments(folder) if item.first < committed]
-    needed = min(_needed(folder, committed), sources.load(folder).position)
+    needed = min(_needed_position(folder, committed), sources.load(folder).position)
     stretches = _stretches(segments, committed)
     count = removable(stretches, needed, limits, now)
     if count:
@@ -68,7 +68,7 @@ def enforce(folder: Path, limits: Limits, now: int) -> int:
     return stretches[count].first - stretches[0].first
 
 
-def _needed(folder: Path, committed: int) -> int:
+def _needed_position(folder: Path, committed: int) -> int:
     lowest = lowest_position(folder)
     return committed if lowest is None else lowest
 

@@ -40,7 +40,7 @@ class Tail:
         self._new = False
 
     def write(self, body: FrameBody) -> None:
-        """Adds a frame, in a new segment when it finds no room in this one."""
+        """Adds a frame, in a new segment when there is no space in this one."""
         self._require_space(body.size)
         first = self._segment_for(body.size)
         head = body.head(self.end, self.number)
@@ -77,13 +77,13 @@ class Tail:
             raise LogFull(f"no space left for the log {self._folder}: {kept}")
 
     def _segment_for(self, size: int) -> int:
-        """A segment with room for a frame is open; returns its first position."""
+        """A segment with space for a frame is open; returns its first position."""
         now = self._segment or self._reopen()
-        if now is None or not self._has_room(now, size):
+        if now is None or not self._has_space(now, size):
             now = self._roll()
         return now.first
 
-    def _has_room(self, now: Segment, size: int) -> bool:
+    def _has_space(self, now: Segment, size: int) -> bool:
         return self.end == now.frames or self.end + size - now.first <= self._segment_bytes
 
     def _reopen(self) -> Segment | None:

@@ -218,7 +218,8 @@ class LogWriter:
         self._pending = Pending(source, epoch, self._clock() if arrival is None else arrival)
 
     def _fill(self, records: Iterable[LogRecord]) -> LogRecord | None:
-        """Fills the pending frame and writes it when a record is left that found no room."""
+        """Fills the pending frame and writes it when a record is left for which there was no
+        space."""
         pending = self._pending
         assert pending is not None
         left = pending.fill(records)

@@ -1,4 +1,5 @@
-"""The store of one site: latest values, history, metadata and application data behind one door."""
+"""The store of one site: latest values, history, metadata and application data behind one
+interface."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ class SiteStore:
     ) -> None:
         """Recovers what is there. Raises `StoreBusy` and `StoreDamaged`.
 
-        `clock` tells arrivals and may be set by anybody, `steady` only ever goes on.
+        `clock` gives arrival times and may be set by anybody, `steady` only ever goes on.
 
         A store that holds a copy of another site's values is given this site's metadata.
         """
@@ -368,11 +369,11 @@ class SiteStore:
     def _evict(self) -> None:
         now = self._ages.move(self._clock(), self._steady())
         self.spaces.evict(now)
-        # Spaces have at most half of the room; the rest is for values.
+        # Spaces have at most half of the disk space; the rest is for values.
         disk = self.limits.disk_bytes - min(self.spaces.bytes(True), self.limits.disk_bytes // 2)
-        gone = to_evict(self._history.manifest, replace(self.limits, disk_bytes=disk), now)
-        if gone:
-            self._history.drop(gone)
+        evicted = to_evict(self._history.manifest, replace(self.limits, disk_bytes=disk), now)
+        if evicted:
+            self._history.drop(evicted)
         memory = min(self.spaces.bytes(False), self.limits.latest_bytes // 2)
         self._latest.max_bytes = self.limits.latest_bytes - memory
         self._latest.forget_before(now - self.limits.age_us)

@@ -105,7 +105,7 @@ def to_values(table: pa.Table) -> list[Value]:
         _texts(table["metric"]),
         _texts(table["entity"]),
         micros(table["time"]).tolist(),
-        _either(table["value"], table["text"]),
+        _merge_values(table["value"], table["text"]),
         [known[text] for text in labels],
     )
     return [Value(*row) for row in zip(*columns, strict=True)]
@@ -145,7 +145,7 @@ def with_seq(table: pa.Table) -> pa.Table:
     return given.append_column(SCHEMA.field("seq"), seqs)
 
 
-def numbered(table: pa.Table, first: int) -> pa.Table:
+def add_numbers(table: pa.Table, first: int) -> pa.Table:
     """The batch with the sequence numbers `first`, `first` + 1, …"""
     numbers = np.arange(first, first + len(table), dtype=np.int64)
     return table.append_column(SCHEMA.field("seq"), pa.array(numbers))
@@ -153,18 +153,18 @@ def numbered(table: pa.Table, first: int) -> pa.Table:
 
 def micros(column: Any) -> Integers:
     """A time column as whole numbers."""
-    array = whole(column)
+    array = as_one_array(column)
     return np.asarray(array.cast(pa.int64()).to_numpy(zero_copy_only=False))
 
 
-def whole(column: Any) -> Any:
+def as_one_array(column: Any) -> Any:
     """A column as one array."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def codes(column: Any) -> tuple[Integers, list[str]]:
     """A name column as numbers and the names they stand for."""
-    array = whole(column)
+    array = as_one_array(column)
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks else pa.array([], NAME)
     indices = array.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -179,7 +179,7 @@ def without_metrics(table: pa.Table, metrics: Iterable[str]) -> pa.Table:
     return table.filter(pc.invert(pc.is_in(table["metric"].cast(pa.string()), names)))
 
 
-def joined(tables: Sequence[pa.Table]) -> pa.Table:
+def join_tables(tables: Sequence[pa.Table]) -> pa.Table:
     """The rows of all tables, with one dictionary per column."""
     if not tables:
         return SCHEMA.empty_table()
@@ -193,7 +193,7 @@ def _texts(column: Any) -> list[Any]:
     return found
 
 
-def _either(numbers: Any, texts: Any) -> list[float | str]:
+def _merge_values(numbers: Any, texts: Any) -> list[float | str]:
     found: list[float | str] = numbers.to_numpy().tolist()
     if texts.null_count < len(texts):
         pairs = zip(found, texts.to_pylist(), strict=True)
@@ -202,13 +202,15 @@ def _either(numbers: Any, texts: Any) -> list[float | str]:
 
 
 def _one(data: Any, kind: pa.DataType) -> Any:
-    array = whole(data) if isinstance(data, pa.Array | pa.ChunkedArray) else pa.array(data, kind)
+    array = (
+        as_one_array(data) if isinstance(data, pa.Array | pa.ChunkedArray) else pa.array(data, kind)
+    )
     return array if array.type == kind else array.cast(kind)
 
 
 def _names(data: Any) -> Any:
     if isinstance(data, pa.Array | pa.ChunkedArray) and data.type == NAME:
-        return whole(data)
+        return as_one_array(data)
     return _one(data, pa.string()).dictionary_encode()
 
 
@@ -221,11 +223,11 @@ def _numbers(data: Any) -> Any:
 
 def _times(data: Any) -> Any:
     if isinstance(data, pa.Array | pa.ChunkedArray) and data.type == TIME:
-        return whole(data)
+        return as_one_array(data)
     return _one(data, pa.int64()).cast(TIME)
 
 
 def _longest(column: Any) -> int:
-    dictionary = whole(column)
+    dictionary = as_one_array(column)
     chunks = dictionary.chunks if isinstance(dictionary, pa.ChunkedArray) else [dictionary]
     return max((pc.max(pc.binary_length(c.dictionary)).as_py() or 0 for c in chunks), default=0)

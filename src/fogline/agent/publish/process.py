@@ -28,7 +28,7 @@ from fogline.agent.contracts.publish import (
 from fogline.broker import BrokerError
 from fogline.common.errors import FoglineError
 from fogline.common.process.parent import Parent
-from fogline.links.sender import Outlet, Packing, batched, plain, renamed
+from fogline.links.sender import Outlet, Packing, pack_batches, pack_renamed, plain
 from fogline.log import Claim, LogNotifier, SiteLog, claim_reader
 from fogline.model.jobs import LINK, PUBLISH
 
@@ -210,8 +210,8 @@ class Publishing:
 
 def _make_packing(route: OutgoingRoute, logs: SiteLog) -> Packing:
     if route.mode == LINK:
-        return batched(logs.folder(route.log), route.topic)
-    return renamed(route.topic) if route.mode == PUBLISH else plain
+        return pack_batches(logs.folder(route.log), route.topic)
+    return pack_renamed(route.topic) if route.mode == PUBLISH else plain
 
 
 def _close(connection: Connection) -> None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from fogline.fabric.query import times
 from fogline.storage.errors import BadQuery
-from fogline.storage.values import whole
+from fogline.storage.values import as_one_array
 
 _ROWS = 10_000
 _SPECIAL = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
@@ -153,7 +153,7 @@ def _each(column: Any, make: Callable[[Any], str]) -> Any:
 
 
 def _array(column: Any) -> Any:
-    found = whole(column)
+    found = as_one_array(column)
     if isinstance(found, pa.ChunkedArray):
         return found.chunk(0) if found.num_chunks == 1 else pa.concat_arrays(found.chunks)
     return found

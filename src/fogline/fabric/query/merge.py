@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from fogline.fabric.query.query_types import ChangeOffset
 from fogline.fabric.query.tables import NODE
 from fogline.storage.errors import BadQuery
-from fogline.storage.values import Integers, micros, whole
+from fogline.storage.values import Integers, as_one_array, micros
 
 Answers = Mapping[str, pa.Table]
 """Each node's table."""
@@ -91,7 +91,7 @@ def without_doubles(table: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 def _last_places(taken: pa.Table) -> dict[str, ChangeOffset]:
     """Of each node; the rows are in their order."""
-    coded = whole(taken["node"]).dictionary_encode()
+    coded = as_one_array(taken["node"]).dictionary_encode()
     codes = coded.indices.to_numpy(zero_copy_only=False)
     last = np.full(len(coded.dictionary), -1, np.int64)
     np.maximum.at(last, codes, np.arange(len(taken)))
@@ -114,4 +114,4 @@ def _direction(descending: bool) -> str:
 
 
 def _numbers(column: Any) -> Integers:
-    return np.asarray(whole(column).to_numpy(zero_copy_only=False))
+    return np.asarray(as_one_array(column).to_numpy(zero_copy_only=False))

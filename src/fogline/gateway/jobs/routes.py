@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from fogline.broker import Broker, BrokerError
-from fogline.links.sender import Outlet, batched, renamed
+from fogline.links.sender import Outlet, pack_batches, pack_renamed
 from fogline.links.start_position import END, START
 from fogline.log import LogError, SiteLog, forget_reader
 from fogline.model.jobs import LINK, Assignment, Route
@@ -75,7 +75,11 @@ class Routes:
         self._outlets = made
 
     def _outlet(self, index: int, route: Route, begin: str) -> Outlet:
-        pack = batched(self._folder, route.topic) if route.mode == LINK else renamed(route.topic)
+        pack = (
+            pack_batches(self._folder, route.topic)
+            if route.mode == LINK
+            else pack_renamed(route.topic)
+        )
         broker = self._connect(route)
         return Outlet(self._log, self._logs, broker, pack, f"route-{index}", begin)
 

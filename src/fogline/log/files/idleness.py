@@ -1,4 +1,4 @@
-"""What the writer of a log tells its readers about silence, in the file `heard` of the log.
+"""What the writer of a log reports to its readers about silence, in the file `heard` of the log.
 
 `<position> <milliseconds>`: up to the position everything is there, and while somebody listened
 nothing more has come for so long. It is a help for those who wait, not a part of the log: it is not

@@ -1,7 +1,7 @@
 """One writer per log, across processes and within this one.
 
 The lock is a POSIX record lock, the kind Java takes too. Such locks belong to the process and are
-lost when *any* descriptor of the file is closed, so a second writer in this process is turned away
+lost when *any* descriptor of the file is closed, so a second writer in this process is rejected
 before it opens the file.
 """
 
@@ -29,7 +29,7 @@ class WriterLock:
         with _guard:
             if self._key in _held:
                 raise LogBusy(f"this process already writes the log {folder}")
-            self._fd = _locked(folder)
+            self._fd = _lock_folder(folder)
             _held.add(self._key)
 
     def close(self) -> None:
@@ -56,7 +56,7 @@ def is_written(folder: Path) -> bool:
         os.close(fd)
 
 
-def _locked(folder: Path) -> int:
+def _lock_folder(folder: Path) -> int:
     fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

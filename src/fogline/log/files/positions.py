@@ -30,7 +30,7 @@ def set_position(folder: Path, reader: str, position: int) -> None:
 def forget_reader(folder: Path, reader: str) -> None:
     """`reader` needs nothing any more; unknown readers are no error."""
     path = _path(folder, reader)
-    for known in (path, _retired(path), claim_path(folder, reader)):
+    for known in (path, _retired_path(path), claim_path(folder, reader)):
         known.unlink(missing_ok=True)
 
 
@@ -44,7 +44,7 @@ def retire_reader(folder: Path, name: str) -> None:
     should it come back."""
     path = folder / _FOLDER / name
     with contextlib.suppress(FileNotFoundError):
-        path.replace(_retired(path))
+        path.replace(_retired_path(path))
 
 
 def get_position(folder: Path, reader: str) -> int | None:
@@ -66,11 +66,11 @@ def get_position(folder: Path, reader: str) -> int | None:
         set_position(folder, reader, first)
         return first
     try:
-        position = _load(_retired(path))
+        position = _load(_retired_path(path))
     except FileNotFoundError:
         return None
     except LogDamaged:
-        set_aside(_retired(path))
+        set_aside(_retired_path(path))
         return first
     return None if segments and first > position else position
 
@@ -122,7 +122,7 @@ def _path(folder: Path, reader: str) -> Path:
     return folder / _FOLDER / folder_name(reader)
 
 
-def _retired(path: Path) -> Path:
+def _retired_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.retired")
 
 

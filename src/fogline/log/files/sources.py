@@ -29,7 +29,7 @@ def load(folder: Path) -> SourceEpochs:
     path = folder / NAME
     try:
         data = path.read_bytes()
-        return _decoded(checked(path, data)) if has_checksum(data) else SourceEpochs()
+        return _decode_sources(checked(path, data)) if has_checksum(data) else SourceEpochs()
     except FileNotFoundError:
         return SourceEpochs()
     except (ValueError, StateDamaged):
@@ -37,7 +37,7 @@ def load(folder: Path) -> SourceEpochs:
         return SourceEpochs()
 
 
-def _decoded(text: str) -> SourceEpochs:
+def _decode_sources(text: str) -> SourceEpochs:
     head, *lines = text.splitlines()
     pairs = [line.split(" ") for line in lines]
     return SourceEpochs(int(head), {int(source): int(epoch) for source, epoch in pairs})

@@ -26,7 +26,7 @@ class Database:
         self._guard = threading.Lock()
         self._path = path
         if path is not None and (wrong := open_seal(path)):
-            raise _damaged(path, wrong)
+            raise _damage_error(path, wrong)
         try:
             self._connection = sqlite3.connect(
                 str(path) if path else ":memory:", check_same_thread=False, isolation_level=None
@@ -35,18 +35,18 @@ class Database:
             self._connection.execute("PRAGMA synchronous = FULL")
             ((found,),) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
         except sqlite3.OperationalError as error:
-            raise _translated(error) from error
+            raise _translate_error(error) from error
         except sqlite3.DatabaseError as error:
-            raise _damaged(path, str(error)) from error
+            raise _damage_error(path, str(error)) from error
         if found != "ok":
-            raise _damaged(path, str(found))
+            raise _damage_error(path, str(found))
 
     def ask(self, query: str, values: Sequence[Any] = ()) -> list[DatabaseRow]:
         with self._guard:
             try:
                 return self._connection.execute(query, values).fetchall()
             except (sqlite3.Error, UnicodeEncodeError, OverflowError) as error:
-                raise _translated(error) from error
+                raise _translate_error(error) from error
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Returns how many rows it changed."""
@@ -54,7 +54,7 @@ class Database:
             try:
                 return self._connection.execute(statement, values).rowcount
             except (sqlite3.Error, UnicodeEncodeError, OverflowError) as error:
-                raise _translated(error) from error
+                raise _translate_error(error) from error
 
     def run_all(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """All rows or none."""
@@ -66,7 +66,7 @@ class Database:
             except BaseException as error:
                 self._connection.rollback()
                 if isinstance(error, sqlite3.Error | UnicodeEncodeError | OverflowError):
-                    raise _translated(error) from error
+                    raise _translate_error(error) from error
                 raise
 
     @property
@@ -83,12 +83,12 @@ class Database:
             seal(self._path)
 
 
-def _damaged(path: Path | None, reason: str) -> StoreDamaged:
+def _damage_error(path: Path | None, reason: str) -> StoreDamaged:
     path = path or Path(":memory:")
     return StoreDamaged(path, reason, remedy(path))
 
 
-def _translated(error: Exception) -> StoreError:
+def _translate_error(error: Exception) -> StoreError:
     if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
         return StoreFull("no space left for the store's database")
     return StoreError(f"the store's database cannot do that: {error}")

@@ -2,7 +2,7 @@
 
 A change gets a version above every one seen of its key. Of two versions the higher one holds, of
 equal ones that of the greater site name, so merging in any order gives the same. Removing leaves a
-mark, because another site may still tell of what was removed.
+mark, because another site may still send what was removed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Metadata:
     @property
     def rank(self) -> tuple[int, str, str]:
         """Decides between two versions; the text makes it total, whatever a site sends."""
-        return self.version, self.origin, _encoded(self)
+        return self.version, self.origin, _encode_metadata(self)
 
 
 class MetadataStore:
@@ -76,7 +76,7 @@ class MetadataStore:
         database.run(_TABLE)
         database.run(_INDEX)
         for row in database.ask(f"{_SELECT} WHERE entity GLOB ?", (signing("*"),)):
-            self._note_signed(_decoded(row))
+            self._note_signed(_decode_metadata(row))
 
     def put(self, metric: str, description: Description, entity: str = "") -> Metadata:
         """A new version of this site."""
@@ -87,8 +87,8 @@ class MetadataStore:
 
     def get(self, metric: str, entity: str = "") -> Metadata | None:
         """That of the entity, else that of every entity; nothing where there is none."""
-        for wanted in dict.fromkeys((entity, "")):
-            found = self._load(metric, wanted)
+        for candidate in dict.fromkeys((entity, "")):
+            found = self._load(metric, candidate)
             if found is not None and not found.removed:
                 return found
         return None
@@ -97,19 +97,19 @@ class MetadataStore:
         """All that is there, of these metrics; prefixes as in questions."""
         patterns = parse_all(metrics)
         rows = self._database.ask(f"{_SELECT} WHERE NOT removed ORDER BY metric, entity")
-        found = [_decoded(row) for row in rows if signer(row[1]) is None]
+        found = [_decode_metadata(row) for row in rows if signer(row[1]) is None]
         return [item for item in found if patterns is None or patterns.matches(item.metric)]
 
     def sign(self, outlets_by_metric: Mapping[str, Mapping[str, str | None]]) -> None:
-        """This site's insights: by metric, of each job that tells it the key that it needs, or
-        None. What others have told of the metric before stays. Repeating it changes nothing."""
+        """This site's insights: by metric, of each job that publishes it the key that it needs, or
+        None. What others have sent of the metric before stays. Repeating it changes nothing."""
         with self._guard:
             for metric, outlets in outlets_by_metric.items():
                 known = self.signed.outlets(self._site, metric)
-                wanted = after(known, outlets)
-                if wanted != known and len(metric.encode()) <= NAME_BYTES:
-                    what = Description(extra=wanted)
-                    self._renew(metric, signing(self._site), what, removed=not wanted)
+                updated = after(known, outlets)
+                if updated != known and len(metric.encode()) <= NAME_BYTES:
+                    what = Description(extra=updated)
+                    self._renew(metric, signing(self._site), what, removed=not updated)
 
     def signatures(self, node: str) -> tuple[Metadata, ...]:
         """What a node has signed, for who gets its values."""
@@ -120,7 +120,7 @@ class MetadataStore:
         """What changed here after `since`, in order, and the `since` for the next call."""
         query = f"{_SELECT} WHERE change > ? ORDER BY change LIMIT ?"
         rows = self._database.ask(query, (since, limit))
-        return [_decoded(row) for row in rows], rows[-1][6] if rows else since
+        return [_decode_metadata(row) for row in rows], rows[-1][6] if rows else since
 
     @property
     def version(self) -> int:
@@ -164,10 +164,17 @@ class MetadataStore:
 
     def _load(self, metric: str, entity: str) -> Metadata | None:
         rows = self._database.ask(f"{_SELECT} WHERE metric = ? AND entity = ?", (metric, entity))
-        return _decoded(rows[0]) if rows else None
+        return _decode_metadata(rows[0]) if rows else None
 
     def _save(self, item: Metadata) -> None:
-        key = (item.metric, item.entity, item.version, item.origin, item.removed, _encoded(item))
+        key = (
+            item.metric,
+            item.entity,
+            item.version,
+            item.origin,
+            item.removed,
+            _encode_metadata(item),
+        )
         newest = "(SELECT coalesce(max(change), 0) + 1 FROM metadata)"
         self._database.run(f"REPLACE INTO metadata VALUES (?, ?, ?, ?, ?, ?, {newest})", key)
         self._note_signed(item)
@@ -191,11 +198,11 @@ _ARROW = pa.schema(
 )
 
 
-def _encoded(item: Metadata) -> str:
+def _encode_metadata(item: Metadata) -> str:
     return json.dumps(asdict(replace(item.description, extra=dict(item.description.extra))))
 
 
-def _decoded(row: tuple[str, str, int, str, int, str, int]) -> Metadata:
+def _decode_metadata(row: tuple[str, str, int, str, int, str, int]) -> Metadata:
     metric, entity, version, origin, removed, body, _ = row
     description = Description(**json.loads(body))
     return Metadata(metric, entity, description, version, origin, bool(removed))
@@ -204,7 +211,7 @@ def _decoded(row: tuple[str, str, int, str, int, str, int]) -> Metadata:
 def _check(item: Metadata) -> None:
     try:
         sizes = [len(name.encode()) for name in (item.metric, item.entity, item.origin)]
-        body = _encoded(item)
+        body = _encode_metadata(item)
     except (UnicodeEncodeError, TypeError, AttributeError) as error:
         raise BadValue("this metadata cannot be written as text") from error
     if not item.metric or max(sizes) > NAME_BYTES or len(body) > _MAX_BYTES:

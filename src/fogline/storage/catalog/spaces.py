@@ -1,6 +1,6 @@
 """Application data: named spaces of timestamped rows with columns of the user's own.
 
-A space is in memory, gone with the process, or on disk. A row has a key and a time; putting a row
+A space is in memory, lost with the process, or on disk. A row has a key and a time; putting a row
 with the same key and time again replaces it.
 """
 
@@ -58,7 +58,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class SpaceRow:
-    """One row; `time` is microseconds since 1970. `arrived` is told of rows that are read."""
+    """One row; `time` is microseconds since 1970. `arrived` is set for rows that are read."""
 
     key: str
     time: int
@@ -116,7 +116,7 @@ class Spaces:
         space = self._space(name)
         marks = ", ".join("?" * (len(space.columns) + 3))
         now = self._clock()
-        prepared = [(*_prepared(space, row), now) for row in rows]
+        prepared = [(*_prepare_row(space, row), now) for row in rows]
         if name in self._at_most:
             self._at_most[name] += len(prepared)
         self._database(space).run_all(f'REPLACE INTO "space_{name}" VALUES ({marks})', prepared)
@@ -170,36 +170,36 @@ class Spaces:
         """Enforces all limits; returns how many rows went.
 
         Looks before it deletes, and deletes in small pieces, so that nobody waits for it long."""
-        gone = 0
+        deleted = 0
         for space in self.all():
             try:
-                gone += self._evict(space, now)
+                deleted += self._evict(space, now)
             except StoreError:
                 if space.name in self._spaces:  # else it was dropped meanwhile
                     raise
         for persistent in (True, False):
-            gone += self._shrink(persistent)
-        return gone
+            deleted += self._shrink(persistent)
+        return deleted
 
     def _evict(self, space: Space, now: int) -> int:
         """By the limits of its own; where it has none for their age, rows on disk go by that of the
         store, which counts from their arrival."""
-        gone = 0
+        deleted = 0
         if space.age_us is not None:
-            gone += self._delete_oldest(space, "time", now - space.age_us)
+            deleted += self._delete_oldest(space, "time", now - space.age_us)
         elif space.persistent:
-            gone += self._delete_oldest(space, "_arrived", now - self._limits.age_us)
+            deleted += self._delete_oldest(space, "_arrived", now - self._limits.age_us)
         if space.rows is not None:
-            gone += self._keep_rows(space, space.rows)
-        return gone
+            deleted += self._keep_rows(space, space.rows)
+        return deleted
 
     def _delete_oldest(self, space: Space, column: str, before: int) -> int:
-        gone = 0
+        deleted = 0
         while piece := self._delete_piece(
             space, f"WHERE {column} < ? ORDER BY {column}", (before,)
         ):
-            gone += piece
-        return gone
+            deleted += piece
+        return deleted
 
     def _keep_rows(self, space: Space, most: int) -> int:
         """Rows are counted only when there may be too many."""
@@ -216,15 +216,15 @@ class Spaces:
         return max(counted - most, 0)
 
     def _shrink(self, persistent: bool) -> int:
-        """Rows that came first go until the rest fits into half of the store's room."""
-        room = (self._limits.disk_bytes if persistent else self._limits.latest_bytes) // 2
-        gone = 0
-        while self.bytes(persistent) > room:
+        """Rows that came first go until the rest fits into half of the store's space."""
+        limit = (self._limits.disk_bytes if persistent else self._limits.latest_bytes) // 2
+        deleted = 0
+        while self.bytes(persistent) > limit:
             oldest = self._oldest(persistent)
             if oldest is None:
                 break
-            gone += self._delete_piece(oldest, "ORDER BY _arrived", ())
-        return gone
+            deleted += self._delete_piece(oldest, "ORDER BY _arrived", ())
+        return deleted
 
     def _oldest(self, persistent: bool) -> Space | None:
         """The space whose first row came first."""
@@ -242,10 +242,10 @@ class Spaces:
         table = f'"space_{space.name}"'
         chosen = f"SELECT key, time FROM {table} {which} LIMIT {most or _PIECE}"
         statement = f"DELETE FROM {table} WHERE (key, time) IN ({chosen})"
-        gone = self._database(space).run(statement, values)
-        if gone:
+        deleted = self._database(space).run(statement, values)
+        if deleted:
             time.sleep(_PAUSE_SECONDS)  # whoever waits for the database comes first
-        return gone
+        return deleted
 
     def _make(self, space: Space) -> None:
         """Its table and what finds the oldest rows in it."""
@@ -283,9 +283,9 @@ def _where(key: str | None, start: int, end: int) -> tuple[str, tuple[object, ..
     return "WHERE time >= ? AND time < ? AND key = ?", (start, end, key)
 
 
-def _prepared(space: Space, row: SpaceRow) -> tuple[object, ...]:
+def _prepare_row(space: Space, row: SpaceRow) -> tuple[object, ...]:
     if not isinstance(row.key, str) or len(row.key) > NAME_BYTES:
-        raise BadValue(f"a key is a text of at most {NAME_BYTES} characters")
+        raise BadValue(f"a key must be a text of at most {NAME_BYTES} characters")
     if not isinstance(row.time, int) or not FIRST_TIME <= row.time < END_TIME:
         raise BadValue("a time is outside the years 1 to 9998")
     unknown = set(row.fields) - set(space.columns)
@@ -298,8 +298,8 @@ def _prepared(space: Space, row: SpaceRow) -> tuple[object, ...]:
 def _field(value: SpaceField, name: str, kind: str) -> SpaceField:
     if value is None:
         return None
-    wanted = TYPES[kind]
-    fits = type(value) is wanted or (kind == "number" and type(value) is int)
+    expected = TYPES[kind]
+    fits = type(value) is expected or (kind == "number" and type(value) is int)
     if not fits or (isinstance(value, str) and len(value) > TEXT_BYTES):
         raise BadValue(f"column {name} holds a {kind}, not {value!r:.80}")
     if kind == "integer" and not -(1 << 63) <= int(value) < 1 << 63:
@@ -308,7 +308,7 @@ def _field(value: SpaceField, name: str, kind: str) -> SpaceField:
 
 
 def _number(value: SpaceField, name: str) -> float:
-    """SQLite would keep NaN as nothing, so it is turned away."""
+    """SQLite would keep NaN as nothing, so it is rejected."""
     assert isinstance(value, int | float)
     try:
         number = float(value)

@@ -18,7 +18,7 @@ from fogline.common import atomic_files
 from fogline.common.sealed_files import crc_of
 from fogline.storage.errors import StoreDamaged
 from fogline.storage.files.manifest import DataFile
-from fogline.storage.values import SCHEMA, Integers, codes, joined, micros, whole
+from fogline.storage.values import SCHEMA, Integers, as_one_array, codes, join_tables, micros
 
 SUFFIX = ".parquet"
 _GROUP_ROWS = 65_536
@@ -37,7 +37,7 @@ def write(path: Path, table: pa.Table, arrived: tuple[int, int]) -> DataFile:
         path.unlink(missing_ok=True)
         raise
     times = micros(table["time"])
-    seqs = whole(table["seq"]).to_numpy()
+    seqs = as_one_array(table["seq"]).to_numpy()
     size = path.stat().st_size
     first, last = int(times.min()), int(times.max())
     numbers = int(seqs.min()), int(seqs.max())
@@ -95,13 +95,13 @@ def read(path: Path, columns: list[str] | None = None) -> pa.Table:
         table = file.read(columns, use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise StoreDamaged(path, str(error).splitlines()[0]) from error
-    wanted = SCHEMA if columns is None else pa.schema([SCHEMA.field(name) for name in columns])
-    return table.select(wanted.names).cast(wanted)
+    expected = SCHEMA if columns is None else pa.schema([SCHEMA.field(name) for name in columns])
+    return table.select(expected.names).cast(expected)
 
 
 def merge(paths: Iterable[Path]) -> pa.Table:
     """The rows of several files, in no particular order."""
-    return joined([read(path) for path in paths])
+    return join_tables([read(path) for path in paths])
 
 
 def newest(path: Path) -> pa.Table:
@@ -119,7 +119,7 @@ def order(table: pa.Table) -> Integers:
     metric, metrics = codes(table["metric"])
     entity, entities = codes(table["entity"])
     keys = _ranks(metrics)[metric] * max(len(entities), 1) + _ranks(entities)[entity]
-    sequence = whole(table["seq"]).to_numpy()
+    sequence = as_one_array(table["seq"]).to_numpy()
     return np.asarray(np.lexsort((sequence, micros(table["time"]), keys)))
 
 

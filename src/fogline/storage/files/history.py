@@ -25,7 +25,7 @@ from fogline.storage.errors import BadValue, StoreError, StoreFull
 from fogline.storage.files import data_files, manifest
 from fogline.storage.files.manifest import UNKNOWN, DataFile, LostFile, Manifest
 from fogline.storage.files.verify import Verified
-from fogline.storage.values import joined, numbered, whole
+from fogline.storage.values import add_numbers, as_one_array, join_tables
 
 _say = logging.getLogger(__name__)
 _FEWEST_ROWS = 1_000
@@ -55,12 +55,12 @@ class View:
 
     @cached_property
     def recent(self) -> pa.Table:
-        return joined([item.table for item in self.waiting])
+        return join_tables([item.table for item in self.waiting])
 
     def paths(self, start: int, end: int) -> list[str]:
         """The files that can hold event times from `start` up to, not including, `end`."""
-        wanted = [file for file in self.manifest.files if file.first < end and file.last >= start]
-        return [str(self.folder / file.name) for file in wanted]
+        matching = [file for file in self.manifest.files if file.first < end and file.last >= start]
+        return [str(self.folder / file.name) for file in matching]
 
 
 class HistoryFiles:
@@ -148,7 +148,7 @@ class HistoryFiles:
 
     def unknown(self, table: pa.Table) -> pa.Table:
         """The rows of a numbered table whose numbers are not in the history yet."""
-        numbers = whole(table["seq"]).to_numpy()
+        numbers = as_one_array(table["seq"]).to_numpy()
         if not len(numbers):
             return table
         first, last = numbers.min(), numbers.max()
@@ -175,7 +175,7 @@ class HistoryFiles:
                 if "seq" in table.column_names:
                     last = pc.max(table["seq"]).as_py()
                 else:
-                    table = numbered(table, self._next_seq)
+                    table = add_numbers(table, self._next_seq)
                 self._waiting += (WaitingBatch(table, arrival),)
                 self._next_seq = max(self._next_seq, last + 1)
                 self._waiting_rows += len(table)
@@ -253,7 +253,7 @@ class HistoryFiles:
         """Forgets files; they are removed when no view needs them. One merge or drop at a time."""
         names = [file.name for file in old]
         with self._commits, _no_space(self.folder):
-            self._commit(self._manifest.without(names), 0, names)
+            self._commit(self._manifest.evict_files(names), 0, names)
 
     @property
     def damaged_folder(self) -> Path:
@@ -274,7 +274,7 @@ class HistoryFiles:
             (self.damaged_folder / lost.name).unlink(missing_ok=True)
 
     def _look(self) -> None:
-        for file in self._verified.changed(self._manifest.files, _steady_us()):
+        for file in self._verified.find_changed(self._manifest.files, _steady_us()):
             self._check(file)
 
     def _check(self, file: DataFile) -> bool:
@@ -311,7 +311,7 @@ class HistoryFiles:
         self._next_file += take
         return path
 
-    def _commit(self, new: Manifest, flushed: int, gone: Sequence[str] = ()) -> None:
+    def _commit(self, new: Manifest, flushed: int, removed: Sequence[str] = ()) -> None:
         """The new manifest is on disk, then in memory; whoever calls holds the lock of commits."""
         new = replace(new, next_file=self._next_file, version=manifest.VERSION)
         manifest.store(self.folder, new)
@@ -319,7 +319,7 @@ class HistoryFiles:
             self._manifest = new
             written, self._waiting = self._waiting[:flushed], self._waiting[flushed:]
             self._waiting_rows -= sum(len(item.table) for item in written)
-            self._doomed.update(gone)
+            self._doomed.update(removed)
             self._shared = None
         self._sweep()
 
@@ -339,7 +339,7 @@ def _pieces(taken: Sequence[WaitingBatch], file_bytes: int | None) -> Iterator[W
     """What waits, in its order, in as many parts as make files of about this size."""
     if not taken:
         return
-    table = joined([item.table for item in taken])
+    table = join_tables([item.table for item in taken])
     arrivals = np.repeat([item.arrival for item in taken], [len(item.table) for item in taken])
     parts = 1 if file_bytes is None else -(-table.nbytes // file_bytes)
     rows = max(-(-len(table) // parts), _FEWEST_ROWS)
@@ -349,7 +349,7 @@ def _pieces(taken: Sequence[WaitingBatch], file_bytes: int | None) -> Iterator[W
 
 
 def _with_seqs(known: Manifest, data: Path) -> Manifest:
-    """The manifest with what an older one does not tell."""
+    """The manifest with what an older one does not contain."""
     listed = []
     for file in known.files:
         if file.seq_last == UNKNOWN:

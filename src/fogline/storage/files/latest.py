@@ -14,7 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from fogline.storage.names import Patterns
-from fogline.storage.values import BATCH, NAME, TIME, Integers, codes, joined, micros, whole
+from fogline.storage.values import (
+    BATCH,
+    NAME,
+    TIME,
+    Integers,
+    as_one_array,
+    codes,
+    join_tables,
+    micros,
+)
 
 _SHIFT = 32
 _MASK = (1 << _SHIFT) - 1
@@ -80,7 +89,7 @@ class Latest:
         self.max_bytes = max_bytes
         self._guard = threading.Lock()
         self.incomplete = False
-        """Whether values were given up because there was no room for them."""
+        """Whether values were given up because there was no space for them."""
         self._clear()
 
     def __len__(self) -> int:
@@ -160,7 +169,7 @@ class Latest:
     def _put(self, places: Integers, table: pa.Table, arrival: int) -> None:
         self._times[places] = micros(table["time"])
         self._arrivals[places] = arrival
-        self._numbers[places] = whole(table["value"]).to_numpy(zero_copy_only=False)
+        self._numbers[places] = as_one_array(table["value"]).to_numpy(zero_copy_only=False)
         self._put_texts(places, table["text"])
         self._put_labels(places, table["labels"])
 
@@ -174,7 +183,7 @@ class Latest:
         if labels.null_count == len(labels):
             self._label_ids[places] = _NOBODY
             return
-        used = whole(labels.cast(pa.string())).dictionary_encode()
+        used = as_one_array(labels.cast(pa.string())).dictionary_encode()
         ids = np.append(self._labels.learn(used.dictionary.to_pylist()), _NOBODY)
         self._label_ids[places] = ids[used.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
 
@@ -182,13 +191,13 @@ class Latest:
         if metrics is None:
             rows = np.arange(len(self._keys))
         else:
-            wanted = self._metrics.matching(metrics)
-            first = np.searchsorted(self._keys, wanted << _SHIFT)
-            end = np.searchsorted(self._keys, (wanted + 1) << _SHIFT)
+            matching = self._metrics.matching(metrics)
+            first = np.searchsorted(self._keys, matching << _SHIFT)
+            end = np.searchsorted(self._keys, (matching + 1) << _SHIFT)
             rows = _ranges(first, end)
         if entities is not None:
-            wanted = self._entities.matching(entities)
-            rows = rows[np.isin(self._keys[rows] & _MASK, wanted)]
+            matching = self._entities.matching(entities)
+            rows = rows[np.isin(self._keys[rows] & _MASK, matching)]
         return rows
 
     def _table(self, rows: Integers) -> pa.Table:
@@ -216,9 +225,9 @@ class Latest:
 
     def _rebuild(self, rows: Integers) -> None:
         """Keeps only these rows, and only their names."""
-        arrivals, kept = self._arrivals[rows], joined([self._table(rows)])
+        arrivals, kept = self._arrivals[rows], join_tables([self._table(rows)])
         self._clear()
-        kept = _compacted(kept)
+        kept = _compact_table(kept)
         keys = self._keys_of(kept)
         self._insert(np.sort(keys))
         places = np.searchsorted(self._keys, keys)
@@ -234,10 +243,12 @@ def _ranges(first: Integers, end: Integers) -> Integers:
     return np.asarray(np.arange(total) + shifts, dtype=np.int64)
 
 
-def _compacted(table: pa.Table) -> pa.Table:
+def _compact_table(table: pa.Table) -> pa.Table:
     """The same rows; dictionaries hold only names in use."""
     columns = [
-        whole(c.cast(pa.string())).dictionary_encode() if pa.types.is_dictionary(c.type) else c
+        as_one_array(c.cast(pa.string())).dictionary_encode()
+        if pa.types.is_dictionary(c.type)
+        else c
         for c in table.columns
     ]
     return pa.Table.from_arrays(columns, schema=table.schema)

@@ -17,14 +17,14 @@ _say = logging.getLogger(__name__)
 
 def to_evict(manifest: Manifest, limits: StoreLimits, now: int) -> tuple[DataFile, ...]:
     """Files whose values are all too old, and then the oldest until the rest fits the disk."""
-    gone = [file for file in manifest.files if file.arrived_last < now - limits.age_us]
-    left = manifest.bytes - sum(file.bytes for file in gone)
-    for file in (file for file in manifest.files if file not in gone):
+    evicted = [file for file in manifest.files if file.arrived_last < now - limits.age_us]
+    left = manifest.bytes - sum(file.bytes for file in evicted)
+    for file in (file for file in manifest.files if file not in evicted):
         if left <= limits.disk_bytes:
             break
-        gone.append(file)
+        evicted.append(file)
         left -= file.bytes
-    return tuple(gone)
+    return tuple(evicted)
 
 
 def to_merge(manifest: Manifest, limits: StoreLimits) -> tuple[DataFile, ...]:

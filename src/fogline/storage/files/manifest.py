@@ -28,7 +28,7 @@ class DataFile:
     """A data file: event times `first` to `last`, arrivals `arrived` to `arrived_last`.
 
     `seq_first` and `seq_last` are the lowest and highest `seq`; a manifest of version 1 does not
-    tell them. `crc` is the CRC-32 of the whole file, not told before version 3.
+    have them. `crc` is the CRC-32 of the whole file, not written before version 3.
     """
 
     name: str
@@ -95,7 +95,7 @@ class Manifest:
         rest = [file for file in self.files if file.name not in replaced]
         return replace(self, files=(*rest[:place], new, *rest[place:]))
 
-    def without(self, names: Iterable[str]) -> Manifest:
+    def evict_files(self, names: Iterable[str]) -> Manifest:
         """These are evicted, and what was in them is noted."""
         left_out = set(names)
         evicted = [file for file in self.files if file.name in left_out]
@@ -156,7 +156,7 @@ def read(path: Path) -> Manifest:
     if head != b"%08x" % zlib.crc32(body):
         raise StoreDamaged(path, "the checksum is wrong")
     try:
-        return _decoded(json.loads(body))
+        return _decode_manifest(json.loads(body))
     except (KeyError, TypeError, ValueError) as error:
         raise StoreDamaged(path, "it cannot be understood") from error
 
@@ -179,7 +179,7 @@ def store(folder: Path, manifest: Manifest) -> None:
         replace_file(path, f"{zlib.crc32(body.encode()):08x}\n{body}")
 
 
-def _decoded(data: dict[str, object]) -> Manifest:
+def _decode_manifest(data: dict[str, object]) -> Manifest:
     version = data["version"]
     if not isinstance(version, int) or version not in _READABLE:
         raise ValueError("another version")
@@ -190,7 +190,7 @@ def _decoded(data: dict[str, object]) -> Manifest:
     if not isinstance(next_file, int) or not isinstance(next_seq, int):
         raise TypeError("not a manifest")
     listed = tuple(DataFile(**file) for file in files)
-    seq, last = _evicted(data.get("evicted", [UNKNOWN, None]))
+    seq, last = _read_evicted(data.get("evicted", [UNKNOWN, None]))
     lost_files = data.get("lost", [])
     if not isinstance(lost_files, list):
         raise TypeError("not a manifest")
@@ -198,8 +198,8 @@ def _decoded(data: dict[str, object]) -> Manifest:
     return Manifest(listed, positions, next_file, next_seq, version, seq, last, lost)
 
 
-def _evicted(data: object) -> tuple[int, int | None]:
-    """Older manifests do not tell it."""
+def _read_evicted(data: object) -> tuple[int, int | None]:
+    """Older manifests do not contain it."""
     if not isinstance(data, list) or len(data) != 2:
         raise TypeError("not a manifest")
     seq, last = data

@@ -35,7 +35,7 @@ class Verified:
             self._known[file.name] = stamp, now
         return wrong
 
-    def changed(self, listed: Iterable[DataFile], now: int) -> list[DataFile]:
+    def find_changed(self, listed: Iterable[DataFile], now: int) -> list[DataFile]:
         """Those that do not look as they did when they were right; none within a second of the last
         look, which costs a call of the system for each."""
         if now - self._looked < _LOOK_US:

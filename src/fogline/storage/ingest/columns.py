@@ -86,9 +86,9 @@ def _read(source: Readings, payloads: list[bytes]) -> pa.Table | None:
         return None
     if schema is None:
         return None
-    table = _parsed(data, schema, "error" if every else "ignore")
+    table = _parse_json(data, schema, "error" if every else "ignore")
     if table is None and every and len(set(_NAME.findall(data))) <= _MOST_NAMES:
-        table = _parsed(data, schema, "infer")
+        table = _parse_json(data, schema, "infer")
     return table if table is not None and len(table) == len(payloads) else None
 
 
@@ -106,14 +106,14 @@ def _one_object_each(data: bytes, payloads: list[bytes]) -> bool:
         return False
     if (signs[breaks - 1] != ord("}")).any() or (signs[breaks + 1] != ord("{")).any():
         return False
-    # One bit tells [ from {, and no other sign becomes { with it.
+    # One bit distinguishes [ from {, and no other sign becomes { with it.
     brackets = int(np.count_nonzero((signs | 0x20) == ord("{")))
     return brackets < len(payloads) + MOST_DEPTH or all(
         payload.count(b"{") + payload.count(b"[") <= MOST_DEPTH for payload in payloads
     )
 
 
-def _parsed(data: bytes, schema: pa.Schema, unexpected: str) -> pa.Table | None:
+def _parse_json(data: bytes, schema: pa.Schema, unexpected: str) -> pa.Table | None:
     try:
         return pa.json.read_json(
             pa.BufferReader(data),
@@ -144,7 +144,7 @@ def _schema_of_all(source: Readings, payloads: Sequence[bytes]) -> pa.Schema | N
         name: known[type(value)]
         for record in records
         for name, value in record.items()
-        if type(value) in known and name not in source.reserved
+        if type(value) in known and name not in source.reserved_fields
     }
     return _with_names(source, records[0], kinds)
 
@@ -156,7 +156,7 @@ def _with_names(
 
     Nothing either where a name may be a path into an object.
     """
-    if any("." in name for name in (*source.fields, *source.reserved)):
+    if any("." in name for name in (*source.fields, *source.reserved_fields)):
         return None
     if source.time is not None:
         kinds[source.time] = pa.int64() if type(first.get(source.time)) is int else pa.string()
@@ -237,7 +237,7 @@ def _named_values(
 def _field_names(source: Readings, read: pa.Table) -> list[str]:
     if not source.takes_all:
         return list(source.fields)
-    reserved = source.reserved
+    reserved = source.reserved_fields
     return [name for name in read.column_names if name not in reserved]
 
 

@@ -46,7 +46,7 @@ def decode(source: FeedSource, messages: Iterable[ArrivedMessage]) -> Decoded:
             rows.rejected["no time"] += 1
         except BadMessage:
             rows.rejected[_NOT.get(form.name, "not json")] += 1
-    return rows.decoded()
+    return rows.finish()
 
 
 _NOT = {form: f"not {form}" for form in (SENML, CSV, XML, CBOR)}
@@ -62,7 +62,7 @@ def _readings(source: Readings, form: Format, message: ArrivedMessage, rows: Row
         entity = _entity(source, values, topic if base_name is None else base_name)
         labels = _labels(source, values) if source.labels else None
         if source.metric is not None and source.value is not None:
-            name, value = _named(source, source.metric, source.value, values)
+            name, value = _read_named(source, source.metric, source.value, values)
             rows.add(name, entity, time, value, labels)
             continue
         for name in _scalars(source, values) if source.takes_all else source.fields:
@@ -72,7 +72,7 @@ def _readings(source: Readings, form: Format, message: ArrivedMessage, rows: Row
 
 
 def _is_written(name: Any) -> bool:
-    """Whether a name is a number whose text tells more than the number: `1.50`, `-0`."""
+    """Whether a name is a number whose text says more than the number: `1.50`, `-0`."""
     return type(name) is float or (type(name) is int and name == 0)
 
 
@@ -89,7 +89,7 @@ def _entity(source: Readings, values: dict[str, Any], otherwise: str) -> str | N
     return as_text(found)
 
 
-def _named(
+def _read_named(
     source: Readings, metric: str, value: str, values: dict[str, Any]
 ) -> tuple[str | None, object]:
     """The metric that a record names, and its value; a field of that name goes before."""
@@ -101,7 +101,7 @@ def _named(
 
 
 def _scalars(source: Readings, values: dict[str, Any]) -> list[str]:
-    reserved = source.reserved
+    reserved = source.reserved_fields
     return [
         name
         for name, value in values.items()

@@ -85,7 +85,7 @@ class Feeder:
             return []
 
     def _keep(self) -> None:
-        """Tells the log what is still needed: everything that is not in a file of the store."""
+        """Notes in the log what is still needed: everything that is not in a file of the store."""
         needed = self._store.committed(self._name)
         if needed != self._needed and self._log.exists():
             set_position(self._log, READER, needed)

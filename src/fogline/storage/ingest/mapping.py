@@ -66,7 +66,7 @@ class Readings:
         return not self.fields and self.metric is None
 
     @property
-    def reserved(self) -> frozenset[str]:
+    def reserved_fields(self) -> frozenset[str]:
         """Fields that are no metrics where all others are."""
         return frozenset(name for name in (self.time, self.entity, *self.labels) if name)
 
@@ -122,7 +122,7 @@ class Rows:
         except BadValue as error:
             self.rejected[error.message] += 1
 
-    def decoded(self) -> Decoded:
+    def finish(self) -> Decoded:
         if not self.metrics:
             return Decoded(BATCH.empty_table(), dict(self.rejected))
         numbers = pa.array(self.numbers, pa.float64(), from_pandas=False)
@@ -148,7 +148,7 @@ class Rows:
 def split(value: object) -> tuple[float | None, str | None]:
     """A value as a number or a text. Raises `BadValue` for anything else."""
     if isinstance(value, str):
-        _bounded(value, TEXT_BYTES, "text too long")
+        _check_size(value, TEXT_BYTES, "text too long")
         return None, value
     if isinstance(value, int | float):
         try:
@@ -191,10 +191,10 @@ def _name(value: object) -> str:
     text = scalar(value)
     if text is None:
         raise BadValue("no metric or entity")
-    return _bounded(text, NAME_BYTES, "name too long")
+    return _check_size(text, NAME_BYTES, "name too long")
 
 
-def _bounded(text: str, size: int, reason: str) -> str:
+def _check_size(text: str, size: int, reason: str) -> str:
     if len(text) <= size and text.isascii():
         return text
     if not _encodes(text):

@@ -20,7 +20,7 @@ def parse_column(column: Any) -> Integers | None:
     if column.null_count:
         return None
     if pa.types.is_integer(column.type):
-        return _in_range(_scaled(column.to_numpy(zero_copy_only=False)))
+        return _in_range(_scale_times(column.to_numpy(zero_copy_only=False)))
     if pa.types.is_string(column.type) and _is_plain(column):
         try:
             found = pc.cast(column, pa.timestamp("us", tz="UTC")).cast(pa.int64())
@@ -40,7 +40,7 @@ def _is_plain(column: Any) -> bool:
     return bool(pc.all(pc.match_substring_regex(column, _ISO)).as_py())
 
 
-def _scaled(numbers: Integers) -> Integers:
+def _scale_times(numbers: Integers) -> Integers:
     size = np.where(numbers >= 10**14, 1, np.where(numbers >= 10**11, 1_000, 1_000_000))
     in_reach = np.abs(numbers) < 10**18 // size
     return np.where(in_reach, numbers * np.where(in_reach, size, 0), END_TIME)

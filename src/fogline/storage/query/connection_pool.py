@@ -31,28 +31,28 @@ class ConnectionPool:
     def one(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection to a database that nobody else uses. Raises `QueryLimit`."""
         try:
-            room = self._free.get(timeout=self._wait)
+            database = self._free.get(timeout=self._wait)
         except queue.Empty as error:
             problem = f"other queries are in the way for more than {self._wait:g} s"
             raise QueryLimit(problem, "ask again later") from error
         try:
-            if room is None:
-                room = self._made()
-            connection = room.cursor()
+            if database is None:
+                database = self._make_connection()
+            connection = database.cursor()
             try:
                 yield connection
             finally:
                 connection.close()
         finally:
-            self._free.put(room)
+            self._free.put(database)
 
     def close(self) -> None:
         while not self._free.empty():
-            room = self._free.get()
-            if room is not None:
-                room.close()
+            database = self._free.get()
+            if database is not None:
+                database.close()
 
-    def _made(self) -> duckdb.DuckDBPyConnection:
+    def _make_connection(self) -> duckdb.DuckDBPyConnection:
         made = duckdb_engine.connect(self._limits.threads, self._limits.query.memory_bytes)
         made.execute("SET parquet_metadata_cache = true")
         return made

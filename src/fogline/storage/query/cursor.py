@@ -32,7 +32,7 @@ def decode(text: str, selection: Selection, descending: bool) -> PageCursor:
         if len(text) > _MAX:
             raise ValueError("too long")
         data = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True))
-        time, seq, fingerprint = (_whole(item) for item in data)
+        time, seq, fingerprint = (_check_whole(item) for item in data)
     except (binascii.Error, ValueError, TypeError, RecursionError) as error:
         raise BadQuery("this is no cursor", "use the one that came with the page before") from error
     if fingerprint != _fingerprint(selection, descending):
@@ -40,7 +40,7 @@ def decode(text: str, selection: Selection, descending: bool) -> PageCursor:
     return PageCursor(time, seq)
 
 
-def _whole(item: object) -> int:
+def _check_whole(item: object) -> int:
     if not isinstance(item, int) or isinstance(item, bool) or not -(1 << 63) <= item < 1 << 63:
         raise ValueError("not a whole number")
     return item

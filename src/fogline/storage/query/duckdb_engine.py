@@ -25,7 +25,7 @@ def connect(threads: int, memory_bytes: int) -> duckdb.DuckDBPyConnection:
 
 
 @contextmanager
-def limited(connection: duckdb.DuckDBPyConnection, limits: QueryLimits) -> Iterator[None]:
+def limit_time(connection: duckdb.DuckDBPyConnection, limits: QueryLimits) -> Iterator[None]:
     """Interrupts what runs in the block when its time is over. Raises errors of the store."""
     over = threading.Event()
 
@@ -39,13 +39,13 @@ def limited(connection: duckdb.DuckDBPyConnection, limits: QueryLimits) -> Itera
     try:
         yield
     except duckdb.Error as error:
-        raise _translated(error, over.is_set(), limits) from error
+        raise _translate_error(error, over.is_set(), limits) from error
     finally:
         timer.cancel()
         timer.join()
 
 
-def _translated(error: duckdb.Error, over: bool, limits: QueryLimits) -> StoreError:
+def _translate_error(error: duckdb.Error, over: bool, limits: QueryLimits) -> StoreError:
     first = str(error).splitlines()[0]
     if over or isinstance(error, duckdb.InterruptException):
         return QueryLimit(f"the query takes longer than {limits.seconds:g} s", "ask for less")

@@ -53,7 +53,7 @@ class Listing:
             now = time.monotonic()
             if names != self._sizes[0] and now - self._sized >= SIZES_SECONDS:
                 text = "SELECT metric, count(*) AS n FROM read_parquet(?) GROUP BY metric"
-                rows = self._asked(view.paths(FIRST_TIME, END_TIME), text)
+                rows = self._run_query(view.paths(FIRST_TIME, END_TIME), text)
                 each = view.manifest.bytes / max(view.manifest.rows, 1)
                 pairs = zip(rows["metric"].to_pylist(), rows["n"].to_pylist(), strict=True)
                 self._sizes = names, {metric: round(n * each) for metric, n in pairs}
@@ -65,11 +65,11 @@ class Listing:
             names = frozenset(file.name for file in view.manifest.files)
             if names != self._names[0]:
                 text = "SELECT DISTINCT metric, entity FROM read_parquet(?)"
-                held = self._asked(view.paths(FIRST_TIME, END_TIME), text).cast(PAIRS)
+                held = self._run_query(view.paths(FIRST_TIME, END_TIME), text).cast(PAIRS)
                 self._names = names, held
             return self._names[1]
 
-    def _asked(self, paths: list[str], text: str) -> pa.Table:
+    def _run_query(self, paths: list[str], text: str) -> pa.Table:
         if not paths:
             return pa.table({"metric": [], "entity": [], "n": []})
         return self._queries.run(text, [paths])

@@ -63,10 +63,10 @@ class Queries:
     def __init__(self, history: HistoryFiles, limits: StoreLimits) -> None:
         self._history = history
         self._limits = limits.query
-        self._rooms = ConnectionPool(limits)
+        self._connections = ConnectionPool(limits)
 
     def close(self) -> None:
-        self._rooms.close()
+        self._connections.close()
 
     def range(
         self,
@@ -103,7 +103,7 @@ class Queries:
         Texts are left out. `time` is where the bucket begins, but not before the year 1; buckets
         are counted from 1970.
         """
-        columns = _checked(bucket, functions)
+        columns = _select_aggregates(bucket, functions)
         direction = "DESC" if descending else "ASC"
         behind = f"((epoch_us(time) % {bucket}) + {bucket}) % {bucket}"
         micro = f"greatest(epoch_us(time) - {behind}, {FIRST_TIME})"
@@ -131,7 +131,10 @@ class Queries:
 
     def run(self, text: str, values: list[object]) -> pa.Table:
         """The answer to a statement of ours. Raises `QueryLimit`."""
-        with self._rooms.one() as connection, duckdb_engine.limited(connection, self._limits):
+        with (
+            self._connections.one() as connection,
+            duckdb_engine.limit_time(connection, self._limits),
+        ):
             return connection.execute(text, values).to_arrow_table()
 
     def _check_rows(self, limit: int) -> None:
@@ -148,9 +151,9 @@ class Queries:
 
     def _ask(self, selection: Selection, text: str, values: list[object]) -> pa.Table:
         with (
-            self._rooms.one() as connection,
+            self._connections.one() as connection,
             self._history.view() as view,
-            duckdb_engine.limited(connection, self._limits),
+            duckdb_engine.limit_time(connection, self._limits),
         ):
             source, parameters = _source(connection, view, selection)
             query = f"WITH values AS ({source}) {text}"
@@ -192,7 +195,7 @@ def _last(page: pa.Table) -> PageCursor:
     return PageCursor(int(micros(row["time"])[0]), row["seq"][0].as_py())
 
 
-def _checked(bucket: int, functions: Sequence[str]) -> str:
+def _select_aggregates(bucket: int, functions: Sequence[str]) -> str:
     if isinstance(bucket, bool) or not isinstance(bucket, int) or not 0 < bucket < 1 << 60:
         raise BadQuery(f"a bucket has a positive number of microseconds, not {bucket!r}"[:200])
     unknown = sorted(set(functions) - set(AGGREGATES))

@@ -14,7 +14,7 @@ from fogline.storage.values import END_TIME, FIRST_TIME
 
 NameFilter = str | Iterable[str] | None
 _CONTENT = "hash(CAST(metric AS VARCHAR), CAST(entity AS VARCHAR), time, value, text)"
-"""A number of 64 bits made from a value, which tells in which shares it is."""
+"""A number of 64 bits made from a value, which decides in which sample fractions it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Selection:
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
-            raise BadQuery(f"a share is more than 0 and at most 1, not {self.share!r:.80}")
+            raise BadQuery(f"`share` must be above 0 and at most 1, not {self.share!r:.80}")
 
     @classmethod
     def of(

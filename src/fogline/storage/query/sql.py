@@ -53,9 +53,9 @@ def run(text: str, tables: Tables, threads: int, limits: QueryLimits) -> pa.Tabl
     """
     connection = duckdb_engine.connect(threads, limits.memory_bytes)
     try:
-        with duckdb_engine.limited(connection, limits):
+        with duckdb_engine.limit_time(connection, limits):
             _prepare(connection, tables)
-            query = _bracketed(connection, text, limits.rows + 1)
+            query = _wrap_select(connection, text, limits.rows + 1)
             table = connection.execute(query).to_arrow_table()
     finally:
         connection.close()
@@ -106,7 +106,7 @@ def _others(paths: Sequence[str], without: Sequence[str]) -> Any:
     )
 
 
-def _bracketed(connection: duckdb.DuckDBPyConnection, text: str, rows: int) -> duckdb.Statement:
+def _wrap_select(connection: duckdb.DuckDBPyConnection, text: str, rows: int) -> duckdb.Statement:
     """The one SELECT as a part of ours."""
     if len(text) > _MAX_TEXT or "\0" in text:
         raise BadQuery(f"a statement has at most {_MAX_TEXT} characters and no zero bytes")

@@ -65,7 +65,7 @@ class SqlProcess:
     ) -> tuple[dict[str, object], pa.Table]:
         if self._child is not None and self._child.poll() is not None:
             self._end()
-        child = self._child or self._started()
+        child = self._child or self._start_child()
         assert child.stdin is not None
         assert child.stdout is not None
         timer = threading.Timer(limits.seconds + GRACE_SECONDS, child.kill)
@@ -82,7 +82,7 @@ class SqlProcess:
             timer.join()
         return reply, table
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _start_child(self) -> subprocess.Popen[bytes]:
         self._child = subprocess.Popen(
             [sys.executable, "-m", "fogline.storage.query.sql_worker"],
             stdin=subprocess.PIPE,

@@ -29,19 +29,19 @@ _SLACK = 192 * MEBIBYTE
 
 def send(stream: IO[bytes], head: dict[str, Any], *tables: pa.Table) -> None:
     """A JSON head and tables, each with its length before it."""
-    for part in (json.dumps(head).encode(), *(_packed(table) for table in tables)):
+    for part in (json.dumps(head).encode(), *(_pack_table(table) for table in tables)):
         stream.write(_SIZE.pack(len(part)))
         stream.write(part)
     stream.flush()
 
 
 def receive(stream: IO[bytes], tables: int) -> tuple[dict[str, Any], list[pa.Table]]:
-    """What `send` sent. Raises `EOFError` when the other side is gone."""
+    """What `send` sent. Raises `EOFError` when the other side has ended."""
     head, *rest = [_part(stream) for _ in range(1 + tables)]
     return json.loads(head), [pa.ipc.open_stream(part).read_all() for part in rest]
 
 
-def _packed(table: pa.Table) -> bytes:
+def _pack_table(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -104,7 +104,7 @@ def main() -> None:
             head, tables = receive(sys.stdin.buffer, 3)
         except EOFError:
             return
-        # Should whoever asked be gone, nobody else would end what does not end by itself.
+        # Should whoever asked have ended, nobody else would end what does not end by itself.
         watch = threading.Timer(head["limits"]["seconds"] + 2 * GRACE_SECONDS, os._exit, [1])
         watch.daemon = True
         watch.start()
