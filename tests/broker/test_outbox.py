@@ -12,7 +12,7 @@ def sent(*messages: Message) -> Outbox:
     outbox = Outbox(100, 1 << 20)
     outbox.put(messages, 0)
     for number in range(1, len(messages) + 1):
-        outbox.sent(number)
+        outbox.note_sent(number)
     return outbox
 
 
@@ -57,7 +57,7 @@ def test_a_refusal_is_told_with_its_message() -> None:
     outbox = Outbox(100, 1 << 20)
     message = Message("a", b"1")
     delivery = outbox.put([message], 0)
-    outbox.sent(7)
+    outbox.note_sent(7)
     outbox.confirm(7, BrokerRefusedError("no"))
     assert delivery.done
     assert delivery.refused[0][0] == message

@@ -38,12 +38,12 @@ def unwanted(what: object, number: object) -> None:
 NOTHING = Takers(unwanted, unwanted, unwanted)
 
 
-def encode(message: Message, number: int, modern: bool, properties: bytes = b"") -> bytes:
+def encode(message: Message, number: int, is_v5: bool, properties: bytes = b"") -> bytes:
     head = 0x30 | message.dup << 3 | message.qos << 1 | message.retain
     topic = message.topic.encode()
     body = len(topic).to_bytes(2, "big") + topic
     body += number.to_bytes(2, "big") if message.qos else b""
-    body += length(len(properties)) + properties if modern else b""
+    body += length(len(properties)) + properties if is_v5 else b""
     body += message.payload
     return bytes([head]) + length(len(body)) + body
 
@@ -65,10 +65,10 @@ messages = st.builds(
     st.binary(max_size=200),
 )
 def test_any_cut_gives_the_same(
-    sent: list[Message], cuts: list[int], modern: bool, properties: bytes
+    sent: list[Message], cuts: list[int], is_v5: bool, properties: bytes
 ) -> None:
-    stream = b"".join(encode(m, 7 + i, modern, properties) + PING for i, m in enumerate(sent))
-    reader = PacketReader(modern)
+    stream = b"".join(encode(m, 7 + i, is_v5, properties) + PING for i, m in enumerate(sent))
+    reader = PacketReader(is_v5)
     got: list[tuple[Message, int]] = []
     others = 0
     while stream:
@@ -121,11 +121,11 @@ def test_a_qos_2_message_is_left_to_the_library() -> None:
 
 @given(messages, st.integers(1, 65535), st.booleans(), st.booleans())
 def test_what_is_sent_is_what_is_read(
-    message: Message, number: int, modern: bool, again: bool
+    message: Message, number: int, is_v5: bool, again: bool
 ) -> None:
     sent = message._replace(dup=again)
-    packet = message_packet(sent, number, modern, again)
-    assert packet == encode(sent, number, modern)
+    packet = message_packet(sent, number, is_v5, again)
+    assert packet == encode(sent, number, is_v5)
 
 
 def test_a_message_of_any_length() -> None:
@@ -143,8 +143,8 @@ def test_a_message_of_any_length() -> None:
         (b"\x40\x04\x01\x02\x87\x00", True, 135),
     ],
 )
-def test_confirmations_are_read(data: bytes, modern: bool, reason: int) -> None:
-    reader = PacketReader(modern)
+def test_confirmations_are_read(data: bytes, is_v5: bool, reason: int) -> None:
+    reader = PacketReader(is_v5)
     reader.feed(data + PING)
     got: list[tuple[int, int]] = []
     takers = replace(NOTHING, confirmation=lambda number, code: got.append((number, code)))
@@ -162,8 +162,8 @@ def test_confirmations_are_read(data: bytes, modern: bool, reason: int) -> None:
         (b"\xb0\x05\x01\x02\x00\x00\x11", True, b"\x00\x11"),
     ],
 )
-def test_answers_to_requests_are_read(data: bytes, modern: bool, reasons: bytes) -> None:
-    reader = PacketReader(modern)
+def test_answers_to_requests_are_read(data: bytes, is_v5: bool, reasons: bytes) -> None:
+    reader = PacketReader(is_v5)
     reader.feed(data + PING)
     got: list[tuple[int, bytes]] = []
     takers = replace(NOTHING, answer=lambda number, codes: got.append((number, codes)))

@@ -24,21 +24,21 @@ def test_each_of_a_packet_gets_its_own_answer() -> None:
     subscriptions = Subscriptions()
     good, bad, silent = (Request(name, 1) for name in ("good", "bad", "silent"))
     (group,) = asked(subscriptions, good, bad, silent)
-    subscriptions.sent(7, group)
+    subscriptions.note_sent(7, group)
     subscriptions.answer(7, [None, BrokerError("not for you")])
     good.wait(0, 0)
     silent.wait(0, 0)
     with pytest.raises(BrokerError, match="not for you"):
         bad.wait(0, 0)
-    subscriptions.reconnected(session_present=False)
+    subscriptions.restore(session_present=False)
     assert [r.pattern for group in subscriptions.take_unsent() for r in group] == ["good", "silent"]
 
 
 def test_what_got_no_answer_is_asked_again_after_a_lost_connection() -> None:
     subscriptions = Subscriptions()
     (group,) = asked(subscriptions, Request("a", 1), Request("b", 1))
-    subscriptions.sent(1, group)
+    subscriptions.note_sent(1, group)
     with pytest.raises(BrokerTimeoutError):
         group[0].wait(0, 0)
-    subscriptions.reconnected(session_present=True)
+    subscriptions.restore(session_present=True)
     assert subscriptions.take_unsent() == [group]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fogline.gateway.jobs.checkpoint import Checkpoint, load, pieces, store
-from fogline.gateway.operators.packing import packed, unpacked
+from fogline.gateway.operators.packing import pack_numbers, unpack_numbers
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,10 @@ def test_pieces_are_json(value: Any) -> None:
 
 def test_no_piece_is_large() -> None:
     keys = [f"device-{number:06}" for number in range(50_000)]
-    assert max(map(len, pieces({"windows": [[0, keys, packed(array("d", [0.1] * 99_999))]]}))) < 1e5
+    assert (
+        max(map(len, pieces({"windows": [[0, keys, pack_numbers(array("d", [0.1] * 99_999))]]})))
+        < 1e5
+    )
 
 
 def test_a_checkpoint_comes_back(tmp_path: Path) -> None:
@@ -43,4 +46,4 @@ def test_a_checkpoint_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [0, 1, 4096, 10_000])
 def test_numbers_come_back(count: int) -> None:
     numbers = array("d", (number / 7 for number in range(count)))
-    assert unpacked("d", packed(numbers)) == numbers
+    assert unpack_numbers("d", pack_numbers(numbers)) == numbers

@@ -17,7 +17,7 @@ from fogline.broker.memory import hub
 from fogline.common.errors import DataError
 from fogline.control import ControlClient
 from fogline.gateway.runtime.config import Buffer, Control, GatewayBroker, GatewayConfig
-from fogline.gateway.runtime.control import controlled
+from fogline.gateway.runtime.control import connect_gateways
 from fogline.gateway.runtime.gateway import Gateway
 from fogline.gateway.runtime.host import Host
 from fogline.links import PREFIX, decode
@@ -367,7 +367,7 @@ def test_under_control(make: Make, devices: tuple[str, Broker], site: Site) -> N
     url = f"memory://control-{next(_numbers)}"
     client = ControlClient(url, {}, lambda: None, "test")
     client.start()
-    node = controlled([gateway], Control(url))
+    node = connect_gateways([gateway], Control(url))
     node.start()
     try:
         wait_for(lambda: node.connected)

@@ -54,7 +54,7 @@ def test_the_broker_has_what_somebody_wants(script: list[tuple[int, frozenset[st
         shared = Shared(Path(folder))
         now: dict[int, frozenset[str]] = {}
         for number, patterns, looked_after in script:
-            shared.intake.want(shared.targets[number], patterns)
+            shared.intake.request(shared.targets[number], patterns)
             now[number] = patterns
             shared.intake.settle()
             wanted = frozenset().union(*now.values())
@@ -69,10 +69,10 @@ def test_the_broker_has_what_somebody_wants(script: list[tuple[int, frozenset[st
 def test_what_one_lets_go_the_other_still_gets(tmp_path: Path) -> None:
     shared = Shared(tmp_path)
     one, other, _ = shared.targets
-    shared.intake.want(one, {"d/+"})
-    shared.intake.want(other, {"d/+", "e"})
+    shared.intake.request(one, {"d/+"})
+    shared.intake.request(other, {"d/+", "e"})
     shared.intake.settle()
-    shared.intake.want(one, ())
+    shared.intake.request(one, ())
     shared.intake.step()
     broker = open_broker(f"memory://{shared.name}")
     broker.connect()

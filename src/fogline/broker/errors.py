@@ -1,4 +1,4 @@
-"""What can go wrong between Fogline and a broker; told apart by class, never by text."""
+"""What can go wrong between Fogline and a broker; distinguished by class, never by text."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ background: subscriptions come back, what was unconfirmed is sent again, what wa
 is delivered again. Nothing is called on a closed broker but `close` itself; other calls raise
 `BrokerClosedError`, those that were waiting too.
 
-Delivery is at least once for QoS 1 and 2: the broker is told that it may forget a message only by
+Delivery is at least once for QoS 1 and 2: the broker may forget a message only after
 `acknowledge`, so the ingest loop is
 
     batch = broker.receive()
@@ -56,9 +56,9 @@ class Batch:
     ) -> None:
         self.messages = messages
         self.tokens = tokens
-        """The broker's numbers of those messages that want an acknowledgement."""
+        """The packet ids of those messages that need an acknowledgement."""
         self.connection = connection
-        """Which connection the numbers belong to; on a later one they mean other messages."""
+        """Which connection the packet ids belong to; on a later one they mean other messages."""
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -111,7 +111,7 @@ class Broker(ABC):
 
     @abstractmethod
     def acknowledge(self, batch: Batch) -> None:
-        """Tells the broker that it may forget these messages. Never waits.
+        """Acknowledges these messages: the broker may forget them. Never waits.
 
         Batches are acknowledged in the order they were received. When the connection was lost in
         between this does nothing: the broker delivers them again, marked `dup`.
@@ -124,7 +124,7 @@ class Broker(ABC):
         """Takes all messages to be sent, in order, and returns a future of their delivery.
 
         Waits while too much is unconfirmed, also when the broker is down. Raises `TopicError`, or
-        `BrokerTimeoutError` when there was no room in time; then none of the messages is taken.
+        `BrokerTimeoutError` when there was no space in time; then none of the messages is taken.
         """
 
     @abstractmethod

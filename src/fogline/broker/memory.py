@@ -41,7 +41,7 @@ class MemoryBroker(Broker):
         self._options = options or BrokerOptions()
         self._client_id = self._options.client_id or to.new_name()
         self._outbox = Outbox(self._options.queue_messages, self._options.queue_bytes)
-        self._wanted: dict[str, int] = {}
+        self._subscribed: dict[str, int] = {}
         self._session: MemorySession | None = None
         self._connection = 0
         self._connected = False
@@ -61,13 +61,13 @@ class MemoryBroker(Broker):
             self._check_open()
             if not self._hub.up:
                 raise BrokerUnreachableError("the broker in memory is stopped")
-            self.found()
+            self.reconnect()
 
     def subscribe(self, patterns: Filters, qos: int = 1, timeout: float = CONNECT_SECONDS) -> None:
         checked = check_filters(patterns)
         with self._hub.changed:
             self._check_open()
-            self._wanted |= dict.fromkeys(checked, min(qos, 1))
+            self._subscribed |= dict.fromkeys(checked, min(qos, 1))
             session = self._await_session(timeout)
             for pattern in checked:
                 known = pattern in session.filters and self._options.retained_once
@@ -78,7 +78,7 @@ class MemoryBroker(Broker):
         with self._hub.changed:
             self._check_open()
             for pattern in checked:
-                self._wanted.pop(pattern, None)
+                self._subscribed.pop(pattern, None)
             session = self._await_session(timeout)
             for pattern in checked:
                 session.filters.pop(pattern, None)
@@ -101,8 +101,8 @@ class MemoryBroker(Broker):
         with self._hub.changed:
             self._check_open()
             if self._session is not None and batch.connection == self._connection:
-                for number in batch.tokens:
-                    self._session.unacknowledged.pop(number, None)
+                for packet_id in batch.tokens:
+                    self._session.unacknowledged.pop(packet_id, None)
 
     def publish(
         self, messages: Sequence[Message], timeout: float = PUBLISH_SECONDS
@@ -124,27 +124,27 @@ class MemoryBroker(Broker):
     def __repr__(self) -> str:
         return f"MemoryBroker({self._client_id})"
 
-    # ── what the hub tells, with its condition held ──────────────────────────────────────────────
+    # ── what the hub calls, with its condition held ──────────────────────────────────────────────
 
-    def lost(self, reason: str) -> None:
+    def connection_lost(self, reason: str) -> None:
         self._connected = False
         self._problem = reason
 
-    def found(self) -> None:
+    def reconnect(self) -> None:
         """The hub can be reached (again): takes up the session and what was left undone."""
         options = self._options
         self._session, present = self._hub.attach(self, self._client_id, options.persistent)
         self._session.will = options.will
         self._connection += 1
         self._connected = True
-        for pattern, qos in self._wanted.items():
+        for pattern, qos in self._subscribed.items():
             if not present or pattern not in self._session.filters:
                 self._hub.subscribe(self._session, pattern, qos)
         self._send()
 
     def _send(self) -> None:
         while self._connected and (message := self._outbox.next()) is not None:
-            self._outbox.sent(0)
+            self._outbox.note_sent(0)
             error: BrokerError | None = None
             try:
                 self._hub.route(message)

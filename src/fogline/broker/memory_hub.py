@@ -1,6 +1,6 @@
 """The broker's side of the broker in memory: sessions, subscriptions, retained messages.
 
-It behaves as an MQTT broker does, and can be told to lose connections or to be down. Everything
+It behaves as an MQTT broker does, and can be made to lose connections or to be down. Everything
 here is called with the hub's `changed` condition held, except where a method says otherwise.
 """
 
@@ -20,14 +20,14 @@ MOST_QUEUED = 1_000_000
 
 
 class Client(Protocol):
-    """What the hub tells its clients."""
+    """What the hub reports to its clients."""
 
-    def lost(self, reason: str) -> None: ...
-    def found(self) -> None: ...
+    def connection_lost(self, reason: str) -> None: ...
+    def reconnect(self) -> None: ...
 
 
 class MemorySession:
-    """What the hub knows of one client id, whether it is connected or away."""
+    """What the hub knows of one client id, whether it is connected or offline."""
 
     def __init__(self, client_id: str, persistent: bool) -> None:
         self.client_id = client_id
@@ -37,14 +37,14 @@ class MemorySession:
         self.filters: dict[str, int] = {}
         self.queue: deque[Message] = deque()
         self.unacknowledged: dict[int, Message] = {}
-        self._numbers = itertools.count(1)
+        self._packet_ids = itertools.count(1)
 
     @property
     def online(self) -> bool:
         return self.client is not None
 
     def add(self, message: Message) -> None:
-        """Queues a message; what nobody may lose is refused when there is no room."""
+        """Queues a message; what nobody may lose is refused when there is no space."""
         if message.qos == 0 and not self.online:
             return
         if len(self.queue) < MOST_QUEUED:
@@ -53,17 +53,17 @@ class MemorySession:
             raise BrokerRefusedError(f"the queue of client {self.client_id!r} is full")
 
     def take(self, most: int, window: int) -> tuple[list[Message], list[int]]:
-        """The next messages and the numbers under which they are acknowledged."""
+        """The next messages and the packet ids by which they are acknowledged."""
         messages: list[Message] = []
-        numbers: list[int] = []
+        packet_ids: list[int] = []
         while self.queue and len(messages) < most and len(self.unacknowledged) < window:
             message = self.queue.popleft()
             messages.append(message)
             if message.qos:
-                number = next(self._numbers)
-                self.unacknowledged[number] = message
-                numbers.append(number)
-        return messages, numbers
+                packet_id = next(self._packet_ids)
+                self.unacknowledged[packet_id] = message
+                packet_ids.append(packet_id)
+        return messages, packet_ids
 
     def requeue(self) -> None:
         """What was delivered and not acknowledged is delivered again, first and marked."""
@@ -83,7 +83,7 @@ class Hub:
         self._retained: dict[str, Message] = {}
         self._turns: dict[str, int] = {}
         self._names = itertools.count(1)
-        self._away: list[Client] = []
+        self._offline: list[Client] = []
 
     # ── for tests; called without the condition held ─────────────────────────────────────────────
 
@@ -93,7 +93,7 @@ class Hub:
             client = self._sessions[client_id].client
             if client is not None:
                 self._lose(self._sessions[client_id], "the connection was dropped")
-                client.found()
+                client.reconnect()
 
     def stop(self) -> None:
         """The broker goes down; clients wait for it, persistent sessions stay."""
@@ -101,16 +101,16 @@ class Hub:
             self.up = False
             for session in [s for s in self._sessions.values() if s.online]:
                 assert session.client is not None
-                self._away.append(session.client)
+                self._offline.append(session.client)
                 self._lose(session, "the broker is down")
 
     def start(self) -> None:
         """The broker is back, and so are its clients."""
         with self.changed:
             self.up = True
-            away, self._away = self._away, []
-            for client in away:
-                client.found()
+            offline, self._offline = self._offline, []
+            for client in offline:
+                client.reconnect()
 
     # ── for clients ──────────────────────────────────────────────────────────────────────────────
 
@@ -134,8 +134,8 @@ class Hub:
 
     def leave(self, client: Client, session: MemorySession) -> None:
         """A good-bye: no last will."""
-        if client in self._away:
-            self._away.remove(client)
+        if client in self._offline:
+            self._offline.remove(client)
         if session.client is client:
             session.client = session.will = None
             self._detach(session)
@@ -153,7 +153,7 @@ class Hub:
         self.changed.notify_all()
 
     def route(self, message: Message) -> None:
-        """Gives a message to everyone who wants it."""
+        """Gives a message to everyone who has subscribed to it."""
         if message.retain:
             self._retained[message.topic] = message
             if not message.payload:
@@ -192,7 +192,7 @@ class Hub:
         session.client = session.will = None
         self._detach(session)
         if client is not None:
-            client.lost(reason)
+            client.connection_lost(reason)
         if will is not None:
             self.route(will)
 

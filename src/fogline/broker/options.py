@@ -39,7 +39,7 @@ class BrokerOptions:
     client_id: str = ""
     """Stable for a persistent session; empty: the broker chooses."""
     persistent: bool = False
-    """The broker keeps subscriptions and collects messages while we are away."""
+    """The broker keeps subscriptions and collects messages while we are offline."""
     expiry_seconds: int = 7 * 24 * 3600
     """How long it does so (MQTT 5; with 3.1.1 the broker decides)."""
     retained_once: bool = False

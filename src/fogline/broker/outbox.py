@@ -16,7 +16,7 @@ from fogline.broker.interface import Message
 
 
 class Outbox:
-    """A bounded queue of messages; a batch is taken in whole as soon as there is any room."""
+    """A bounded queue of messages; a batch is taken in whole as soon as there is any space."""
 
     def __init__(self, max_messages: int, max_bytes: int) -> None:
         self._max_messages = max_messages
@@ -27,16 +27,16 @@ class Outbox:
         self._put = self._put_bytes = 0
         self._confirmed = self._confirmed_bytes = 0
         self._closed = False
-        self._room = threading.Condition()
+        self._space = threading.Condition()
 
     def put(self, messages: Sequence[Message], timeout: float) -> DeliveryFuture:
-        """Waits for room, then takes all messages or, when there is none in time, raises."""
+        """Waits for space, then takes all messages or, when there is none in time, raises."""
         delivery = DeliveryFuture(len(messages))
         deadline = time.monotonic() + timeout
-        with self._room:
+        with self._space:
             while not self._closed and self._full():
                 left = deadline - time.monotonic()
-                if left <= 0 or not self._room.wait(left):
+                if left <= 0 or not self._space.wait(left):
                     text = f"the broker confirmed too little for {timeout:g} s, nothing was taken"
                     raise BrokerTimeoutError(text, "is the broker up?")
             if self._closed:
@@ -47,24 +47,24 @@ class Outbox:
         return delivery
 
     def again(self) -> tuple[int, Message] | None:
-        """The next of the messages to be sent once more, under its old number; before `next`."""
+        """The next of the messages to be sent once more, under its old packet id; before `next`."""
         while self._again:
-            number = self._again.popleft()
-            if number in self._sent:
-                return number, self._sent[number][0]
+            packet_id = self._again.popleft()
+            if packet_id in self._sent:
+                return packet_id, self._sent[packet_id][0]
         return None
 
     def next(self) -> Message | None:
-        """The message to send next; it stays until `sent`."""
+        """The message to send next; it stays until `note_sent`."""
         return self._waiting[0][0] if self._waiting else None
 
-    def is_free(self, number: int) -> bool:
-        """Whether no message is on its way under this number."""
-        return number not in self._sent
+    def is_free(self, packet_id: int) -> bool:
+        """Whether no message is on its way under this packet id."""
+        return packet_id not in self._sent
 
-    def sent(self, number: int) -> None:
-        """The next message is on its way under this number."""
-        self._sent[number] = self._waiting.popleft()
+    def note_sent(self, packet_id: int) -> None:
+        """The next message is on its way under this packet id."""
+        self._sent[packet_id] = self._waiting.popleft()
 
     def done(self) -> None:
         """The next message was sent, and nobody will answer for it."""
@@ -74,9 +74,9 @@ class Outbox:
     def unconfirmed(self) -> int:
         return len(self._sent)
 
-    def confirm(self, number: int, error: BrokerError | None = None) -> None:
+    def confirm(self, packet_id: int, error: BrokerError | None = None) -> None:
         """The broker has answered for a message that was sent."""
-        if (entry := self._sent.pop(number, None)) is not None:
+        if (entry := self._sent.pop(packet_id, None)) is not None:
             self._confirm(*entry, error)
 
     def _confirm(
@@ -91,15 +91,15 @@ class Outbox:
         self._again = deque(n for n, (message, _) in self._sent.items() if message.qos == 1)
 
     def announce(self) -> None:
-        """Wakes who waits for room; called once for many confirmations."""
-        with self._room:
-            self._room.notify_all()
+        """Wakes who waits for space; called once for many acknowledgements."""
+        with self._space:
+            self._space.notify_all()
 
     def close(self) -> None:
         """Every open delivery ends with `BrokerClosedError`."""
-        with self._room:
+        with self._space:
             self._closed = True
-            self._room.notify_all()
+            self._space.notify_all()
         for _, delivery in [*self._sent.values(), *self._waiting]:
             delivery.abandon()
         self._waiting.clear()

@@ -1,4 +1,4 @@
-"""`fogline gateway`: one gateway, or a process with many, until it is told to stop."""
+"""`fogline gateway`: one gateway, or a process with many, until it is stopped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fogline.broker.login import without_login
 from fogline.common.errors import FoglineError
 from fogline.common.process.garbage_collection import leave_what_is_there
 from fogline.gateway.runtime.config import GatewayConfig, read_config
-from fogline.gateway.runtime.control import controlled
+from fogline.gateway.runtime.control import connect_gateways
 from fogline.gateway.runtime.gateway import Gateway
 from fogline.gateway.runtime.host import Host
 
@@ -32,13 +32,13 @@ def _run_one(config: GatewayConfig, stop: threading.Event) -> None:
     gateway = Gateway(config)
     gateway.start()
     try:
-        node = controlled([gateway], config.control) if config.control else None
+        node = connect_gateways([gateway], config.control) if config.control else None
         if node is not None:
             node.start()
         shown = without_login(gateway.broker_url)
-        _tell(f"gateway {config.gateway}: devices connect to {shown}")
+        _print_line(f"gateway {config.gateway}: devices connect to {shown}")
         stop.wait()
-        _tell("stopping")
+        _print_line("stopping")
         if node is not None:
             node.close()
     finally:
@@ -50,14 +50,14 @@ def _run_many(config: GatewayConfig, stop: threading.Event) -> None:
     try:
         host.start()
         leave_what_is_there()
-        _tell(f"{config.gateways} gateways, {host.gateways[0].config.gateway} and so on")
+        _print_line(f"{config.gateways} gateways, {host.gateways[0].config.gateway} and so on")
         stop.wait()
-        _tell("stopping")
+        _print_line("stopping")
     finally:
         host.stop()
 
 
-def _tell(text: str) -> None:
+def _print_line(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 

@@ -33,8 +33,8 @@ class Registry:
     """The logs that have what was retained when they were new."""
 
     def text(self) -> str:
-        told = {"source": self.source, "starts": self.starts, "greeted": sorted(self.greeted)}
-        return json.dumps(told)
+        fields = {"source": self.source, "starts": self.starts, "greeted": sorted(self.greeted)}
+        return json.dumps(fields)
 
 
 def register(journal: Path, logs: Iterable[str]) -> Registry:
@@ -44,11 +44,11 @@ def register(journal: Path, logs: Iterable[str]) -> Registry:
     intake itself; a repetition changes nothing.
     """
     old = load_registry(journal)
-    wanted = list(logs)
+    names = list(logs)
     with LogReader(journal) as reader:
         end = reader.committed()
         first = reader.tail()
-    starts = {log: old.starts.get(log, end) for log in wanted}
+    starts = {log: old.starts.get(log, end) for log in names}
     new = Registry(old.source, starts, old.greeted.intersection(starts))
     journal.mkdir(parents=True, exist_ok=True)
     if starts != old.starts or not (journal / _FILE).exists():

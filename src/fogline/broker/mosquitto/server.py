@@ -45,7 +45,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 START_SECONDS = 10.0
 STOP_SECONDS = 10.0
 PORT_ATTEMPTS = 5
-# The log's largest payload and topic, and some room for what MQTT puts around them.
+# The log's largest payload and topic, and some space for what MQTT puts around them.
 LARGEST_PACKET = (16 << 20) + (128 << 10)
 # The smallest CONNECT there is; any answer to it shows that a broker is at work.
 HELLO = b"\x10\x0c\0\x04MQTT\x04\x02\0\x3c\0\0"
@@ -100,7 +100,7 @@ class MosquittoOptions:
     inflight: int = 10_000
     """Messages one subscriber may hold unacknowledged."""
     queued: int = 1_000_000
-    """Messages kept for one subscriber that is away or behind."""
+    """Messages kept for one subscriber that is offline or behind."""
     queued_bytes: int = 0
     """Bytes of them, 0 for no limit; beyond it that subscriber misses messages."""
 
@@ -290,7 +290,7 @@ class Mosquitto:
         self._process.terminate()
         try:
             self._process.wait(timeout)
-            seal(self._saved)
+            seal(self._database_path)
         except subprocess.TimeoutExpired:
             self.kill()
 
@@ -328,22 +328,24 @@ class Mosquitto:
         return False
 
     @property
-    def _saved(self) -> Path:
+    def _database_path(self) -> Path:
         """Where it keeps retained messages and sessions; what it confirms is in the journal."""
         return _data(self.options, self.folder) / "mosquitto.db"
 
     def _open_seal(self) -> None:
-        if wrong := broken_seal(self._saved):
-            _say.error("%s: %s; retained messages and sessions are lost", self._saved, wrong)
-            set_aside(self._saved)
-        unseal(self._saved)
+        if wrong := broken_seal(self._database_path):
+            _say.error(
+                "%s: %s; retained messages and sessions are lost", self._database_path, wrong
+            )
+            set_aside(self._database_path)
+        unseal(self._database_path)
 
     def _set_damaged_aside(self, seen: int) -> bool:
         """Whether it did not start because it cannot read what it saved: it begins without."""
         said = self.log.read_bytes()[seen:]
-        if _UNREADABLE not in said or not set_aside(self._saved):
+        if _UNREADABLE not in said or not set_aside(self._database_path):
             return False
-        _say.error("%s: mosquitto cannot read it; it begins without", self._saved)
+        _say.error("%s: mosquitto cannot read it; it begins without", self._database_path)
         return True
 
     def _wait_until_ready(self, port: int) -> bool:

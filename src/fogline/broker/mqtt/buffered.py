@@ -30,9 +30,9 @@ class BufferedSocket:
     reader hands on.
     """
 
-    def __init__(self, inner: socket.socket, modern: bool) -> None:
+    def __init__(self, inner: socket.socket, is_v5: bool) -> None:
         self._inner = inner
-        self._reader = PacketReader(modern)
+        self._reader = PacketReader(is_v5)
         self._shown = b""
         self._ended = False
         self._out: deque[bytes | bytearray] = deque()

@@ -71,5 +71,5 @@ def of_loss(
     why = system or reason
     if answered:
         return BrokerUnreachableError(f"the connection to {url} is lost: {why}")
-    hint = "is it an MQTT broker, and does it want TLS (mqtts://) or none (mqtt://)?"
+    hint = "is it an MQTT broker, and does it use TLS (mqtts://) or none (mqtt://)?"
     return BrokerUnreachableError(f"{url} ended the connection without an answer", hint)

@@ -15,13 +15,14 @@ from fogline.broker.interface import Batch, Message
 
 
 class Inbox:
-    """Messages in order, how many bytes they hold, and the connection their numbers belong to."""
+    """Messages in order, how many bytes they hold, and the connection their packet ids belong
+    to."""
 
     def __init__(self, max_messages: int, max_bytes: int) -> None:
         self._max_messages = max_messages
         self._max_bytes = max_bytes
         self._messages: deque[Message] = deque()
-        self._numbers: deque[int] = deque()
+        self._packet_ids: deque[int] = deque()
         self._added = 0
         self._taken = 0
         self._connection = 0
@@ -38,11 +39,11 @@ class Inbox:
         held = self._added - self._taken
         return len(self._messages) >= self._max_messages or held >= self._max_bytes
 
-    def add(self, message: Message, number: int) -> None:
-        """`number` is how the message is acknowledged, 0 when it is not."""
+    def add(self, message: Message, packet_id: int) -> None:
+        """`packet_id` is how the message is acknowledged, 0 when it is not."""
         self._added += len(message.payload)
-        # In this order: who sees the message finds its number.
-        self._numbers.append(number)
+        # In this order: who sees the message finds its packet id.
+        self._packet_ids.append(packet_id)
         self._messages.append(message)
 
     def announce(self) -> None:
@@ -71,7 +72,7 @@ class Inbox:
         """
         with self._lock:
             self._connection += 1
-            self._numbers = deque([0] * len(self._messages))
+            self._packet_ids = deque([0] * len(self._messages))
 
     def close(self) -> None:
         self._closed = True
@@ -80,6 +81,8 @@ class Inbox:
     def _pop(self, most: int) -> Batch:
         count = min(most, len(self._messages))
         messages = [self._messages.popleft() for _ in range(count)]
-        numbers = [self._numbers.popleft() for _ in range(count)]
+        packet_ids = [self._packet_ids.popleft() for _ in range(count)]
         self._taken += sum([len(message.payload) for message in messages])
-        return Batch(messages, [number for number in numbers if number], self._connection)
+        return Batch(
+            messages, [packet_id for packet_id in packet_ids if packet_id], self._connection
+        )

@@ -63,8 +63,8 @@ class MqttLink:
         self._queues = queues
         self._timeout = timeout
         self._most_unconfirmed = self._window = options.window
-        self._modern = options.protocol == 5
-        self._retained_once = options.retained_once and self._modern
+        self._is_v5 = options.protocol == 5
+        self._retained_once = options.retained_once and self._is_v5
         self._check_seconds = min(CHECK_SECONDS, options.keepalive_seconds / 3)
         self._backoff = Backoff(options.retry_first, options.retry_longest)
         self._client = make_client(url, options, timeout)
@@ -101,7 +101,7 @@ class MqttLink:
             try:
                 self._client.reconnect()
             except (OSError, ValueError) as error:
-                self._lost(failures.of_system(self._url, error))
+                self._connection_lost(failures.of_system(self._url, error))
             else:
                 self._serve()
             self.answered.set()
@@ -171,14 +171,14 @@ class MqttLink:
         while waiting and connection.takes_more:
             batch = waiting.popleft()
             if batch.connection == self._queues.inbox.connection:
-                packets = [struct.pack("!BBH", PUBACK, 2, number) for number in batch.tokens]
+                packets = [struct.pack("!BBH", PUBACK, 2, packet_id) for packet_id in batch.tokens]
                 connection.send(b"".join(packets))
 
     def _send_again(self, connection: BufferedSocket) -> None:
         """What the connection before has not confirmed, in the old order."""
         while connection.takes_more and (found := self._queues.outbox.again()) is not None:
-            number, message = found
-            connection.send(message_packet(message, number, self._modern, again=True))
+            packet_id, message = found
+            connection.send(message_packet(message, packet_id, self._is_v5, again=True))
 
     def _send_messages(self, connection: BufferedSocket) -> None:
         outbox = self._queues.outbox
@@ -191,35 +191,35 @@ class MqttLink:
                 if not self._send_by_library(message):
                     return
             elif message.qos:
-                number = self._free_number()
-                connection.send(message_packet(message, number, self._modern))
-                outbox.sent(number)
+                packet_id = self._free_packet_id()
+                connection.send(message_packet(message, packet_id, self._is_v5))
+                outbox.note_sent(packet_id)
             else:
-                connection.send(message_packet(message, 0, self._modern))
+                connection.send(message_packet(message, 0, self._is_v5))
                 outbox.done()
 
     def _send_by_library(self, message: Message) -> bool:
         info = self._client.publish(*message[:4])
         if info.rc == MQTTErrorCode.MQTT_ERR_QUEUE_SIZE:
             return False
-        self._queues.outbox.sent(info.mid)
+        self._queues.outbox.note_sent(info.mid)
         self._client.loop_write()  # what follows must not overtake it
         return True
 
-    def _free_number(self) -> int:
-        """The library counts, because its own requests have numbers too."""
-        while not self._queues.outbox.is_free(number := self._client._mid_generate()):
+    def _free_packet_id(self) -> int:
+        """The library counts, because its own requests have packet ids too."""
+        while not self._queues.outbox.is_free(packet_id := self._client._mid_generate()):
             pass
-        return number
+        return packet_id
 
     def _send_requests(self, connection: BufferedSocket) -> None:
         subscriptions = self._queues.subscriptions
         for requests in subscriptions.take_unsent():
             head = UNSUBSCRIBE if requests[0].qos is None else SUBSCRIBE
             filters = [(request.pattern, self._filter_options(request)) for request in requests]
-            number = self._free_number()
-            connection.send(request_packet(head, filters, number, self._modern))
-            subscriptions.sent(number, requests)
+            packet_id = self._free_packet_id()
+            connection.send(request_packet(head, filters, packet_id, self._is_v5))
+            subscriptions.note_sent(packet_id, requests)
 
     def _filter_options(self, request: Request) -> bytes:
         if request.qos is None:
@@ -246,7 +246,7 @@ class MqttLink:
         allowed = getattr(more, "ReceiveMaximum", MOST_UNCONFIRMED)
         self._window = min(self._most_unconfirmed, allowed)
         self._queues.inbox.new_connection()
-        self._queues.subscriptions.reconnected(flags.session_present)
+        self._queues.subscriptions.restore(flags.session_present)
         self._connected_at = time.monotonic()
         self.connected = True
         self.answered.set()
@@ -257,7 +257,9 @@ class MqttLink:
         if self.connected and time.monotonic() - self._connected_at > STEADY_SECONDS:
             self._backoff.reset()
         system = self._client.buffered.error
-        self._lost(self._refusal or failures.of_loss(self._url, reason, system, self.connected))
+        self._connection_lost(
+            self._refusal or failures.of_loss(self._url, reason, system, self.connected)
+        )
 
     def _on_message(self, client: Any, data: Any, message: MQTTMessage) -> None:
         """Only messages of QoS 2 come this way, from subscriptions that others have made.
@@ -268,7 +270,7 @@ class MqttLink:
         self._queues.inbox.add(plain, 0)
         self._client.ack(message.mid, message.qos)
 
-    def _lost(self, problem: BrokerError) -> None:
+    def _connection_lost(self, problem: BrokerError) -> None:
         self.problem = problem
         self.connected = False
         self._queues.outbox.connection_lost()
@@ -278,10 +280,10 @@ class MqttLink:
         refused = failures.of_reason(self._url, reason) if reason.is_failure else None
         self._queues.outbox.confirm(mid, refused)
 
-    def _confirm(self, number: int, code: int) -> None:
-        self._queues.outbox.confirm(number, failures.of_code(self._url, code) if code else None)
+    def _confirm(self, packet_id: int, code: int) -> None:
+        self._queues.outbox.confirm(packet_id, failures.of_code(self._url, code) if code else None)
 
-    def _answer(self, number: int, reasons: bytes) -> None:
+    def _answer(self, packet_id: int, reasons: bytes) -> None:
         packet, what = PacketTypes.SUBACK, "a subscription"
         errors = [failures.of_code(self._url, code, packet, what) for code in reasons]
-        self._queues.subscriptions.answer(number, errors)
+        self._queues.subscriptions.answer(packet_id, errors)

@@ -23,9 +23,9 @@ LONGEST_LENGTH = 4
 
 Take = Callable[[Message, int], None]
 Confirm = Callable[[int, int], None]
-"""Of a message that was sent: its number, and the broker's reason (0: taken)."""
+"""Of a message that was sent: its packet id, and the broker's reason (0: taken)."""
 AnswerPacket = Callable[[int, bytes], None]
-"""Of a request for subscriptions: its number, and the broker's reason for each filter, or none
+"""Of a request for subscriptions: its packet id, and the broker's reason for each filter, or none
 where MQTT 3.1.1 has none."""
 
 
@@ -45,8 +45,8 @@ class MalformedError(Exception):
 class PacketReader:
     """Feed it bytes in any pieces; `read` hands on what is whole, in order."""
 
-    def __init__(self, modern: bool) -> None:
-        self._modern = modern
+    def __init__(self, is_v5: bool) -> None:
+        self._is_v5 = is_v5
         self._buffer = b""
         self._pieces: list[bytes] = []
         self._topics: dict[bytes, str] = {}
@@ -105,14 +105,14 @@ class PacketReader:
         return None
 
     def _confirmation(self, buffer: bytes, begin: int, end: int, confirm: Confirm) -> None:
-        """A reason stands behind the number only in MQTT 5, and only where it is not 0."""
+        """A reason follows the packet id only in MQTT 5, and only where it is not 0."""
         if end < begin + 2:
-            raise MalformedError("a confirmation without a number")
-        reason = buffer[begin + 2] if self._modern and end > begin + 2 else 0
+            raise MalformedError("an acknowledgement without a packet id")
+        reason = buffer[begin + 2] if self._is_v5 and end > begin + 2 else 0
         confirm(buffer[begin] << 8 | buffer[begin + 1], reason)
 
     def _answer(self, buffer: bytes, begin: int, end: int, answer: AnswerPacket) -> None:
-        at = _behind_properties(buffer, begin + 2) if self._modern else begin + 2
+        at = _behind_properties(buffer, begin + 2) if self._is_v5 else begin + 2
         if at > end:
             raise MalformedError("an answer ends before its fields do")
         answer(buffer[begin] << 8 | buffer[begin + 1], buffer[at:end])
@@ -120,17 +120,17 @@ class PacketReader:
     def _message(self, buffer: bytes, head: int, begin: int, end: int, take: Take) -> None:
         at = begin + 2 + (buffer[begin] << 8 | buffer[begin + 1])
         topic = buffer[begin + 2 : at]
-        number = 0
+        packet_id = 0
         if head & 2:
-            number = buffer[at] << 8 | buffer[at + 1]
+            packet_id = buffer[at] << 8 | buffer[at + 1]
             at += 2
-        if self._modern:
+        if self._is_v5:
             at = _behind_properties(buffer, at)
         if at > end:
             raise MalformedError("a message ends before its fields do")
         text = self._topics.get(topic) or self._decode(topic)
         qos, retain, dup = head >> 1 & 1, head & 1 == 1, head & 8 == 8
-        take(Message(text, buffer[at:end], qos, retain, dup), number)
+        take(Message(text, buffer[at:end], qos, retain, dup), packet_id)
 
     def _decode(self, topic: bytes) -> str:
         """Topics repeat, so their text is kept; one that is not UTF-8 is no reason to stop."""
@@ -152,23 +152,23 @@ def _behind_properties(buffer: bytes, at: int) -> int:
         shift += 7
 
 
-def message_packet(message: Message, number: int, modern: bool, again: bool = False) -> bytes:
+def message_packet(message: Message, packet_id: int, is_v5: bool, again: bool = False) -> bytes:
     """A message of QoS 0 or 1 on its way to the broker; `again` when it was sent before."""
     topic = message.topic.encode()
     head = PUBLISH | message.qos << 1 | (8 if again else 0) | (1 if message.retain else 0)
     fixed = b"%c%c%b" % (len(topic) >> 8, len(topic) & 255, topic)
     if message.qos:
-        fixed += b"%c%c" % (number >> 8, number & 255)
-    if modern:
+        fixed += b"%c%c" % (packet_id >> 8, packet_id & 255)
+    if is_v5:
         fixed += b"\0"  # no properties
     return b"%c%b%b%b" % (head, _length(len(fixed) + len(message.payload)), fixed, message.payload)
 
 
 def request_packet(
-    head: int, filters: Iterable[tuple[str, bytes]], number: int, modern: bool
+    head: int, filters: Iterable[tuple[str, bytes]], packet_id: int, is_v5: bool
 ) -> bytes:
     """`SUBSCRIBE`, each filter with its options, or `UNSUBSCRIBE`, without any."""
-    body = b"%c%c%b" % (number >> 8, number & 255, b"\0" if modern else b"")
+    body = b"%c%c%b" % (packet_id >> 8, packet_id & 255, b"\0" if is_v5 else b"")
     for pattern, options in filters:
         text = pattern.encode()
         body += b"%c%c%b%b" % (len(text) >> 8, len(text) & 255, text, options)

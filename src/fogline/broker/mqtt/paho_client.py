@@ -15,12 +15,12 @@ from fogline.model.broker_url import BrokerUrl
 
 def make_client(url: BrokerUrl, options: BrokerOptions, timeout: float) -> BufferedClient:
     """A client that is ready for `reconnect`; acknowledging and its window are left to us."""
-    modern = options.protocol == 5
+    is_v5 = options.protocol == 5
     client = BufferedClient(
         CallbackAPIVersion.VERSION2,
         client_id=options.client_id,
-        clean_session=None if modern else not options.persistent,
-        protocol=MQTTProtocolVersion.MQTTv5 if modern else MQTTProtocolVersion.MQTTv311,
+        clean_session=None if is_v5 else not options.persistent,
+        protocol=MQTTProtocolVersion.MQTTv5 if is_v5 else MQTTProtocolVersion.MQTTv311,
         reconnect_on_failure=False,
         manual_ack=True,
     )
@@ -31,7 +31,7 @@ def make_client(url: BrokerUrl, options: BrokerOptions, timeout: float) -> Buffe
     client.on_socket_register_write = lambda client, data, connection: None
     _set_identity(client, url, options)
     extra: dict[str, Any] = {}
-    if modern:
+    if is_v5:
         extra = {"clean_start": not options.persistent, "properties": _properties(options)}
     client.connect_async(url.host, url.port, options.keepalive_seconds, **extra)
     return client

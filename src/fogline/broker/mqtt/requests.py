@@ -1,4 +1,4 @@
-"""Subscriptions wanted, and the calls that wait for the broker's answer to them."""
+"""Requested subscriptions, and the calls that wait for the broker's answer to them."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Request:
 
 
 class Subscriptions:
-    """Which filters are wanted, and what must still be sent to make it so."""
+    """Which filters are requested, and what must still be sent to make it so."""
 
     def __init__(self) -> None:
-        self._wanted: dict[str, int] = {}
+        self._requested: dict[str, int] = {}
         self._unsent: list[Request] = []
         self._sent: dict[int, list[Request]] = {}
         self._closed = False
@@ -54,9 +54,9 @@ class Subscriptions:
                 raise BrokerClosedError("the broker connection is closed")
             for request in requests:
                 if request.qos is None:
-                    self._wanted.pop(request.pattern, None)
+                    self._requested.pop(request.pattern, None)
                 else:
-                    self._wanted[request.pattern] = request.qos
+                    self._requested[request.pattern] = request.qos
                 self._unsent.append(request)
 
     def take_unsent(self) -> list[list[Request]]:
@@ -71,26 +71,26 @@ class Subscriptions:
                 groups.append([request])
         return groups
 
-    def sent(self, number: int, requests: list[Request]) -> None:
-        self._sent[number] = requests
+    def note_sent(self, packet_id: int, requests: list[Request]) -> None:
+        self._sent[packet_id] = requests
 
-    def answer(self, number: int, errors: Sequence[BrokerError | None] = ()) -> None:
-        """`errors`: one for each request, or none where the broker does not tell."""
-        requests = self._sent.pop(number, [])
+    def answer(self, packet_id: int, errors: Sequence[BrokerError | None] = ()) -> None:
+        """`errors`: one for each request, or none where the broker does not say."""
+        requests = self._sent.pop(packet_id, [])
         for request, error in zip_longest(requests, errors[: len(requests)]):
             if error is not None:
                 with self._lock:
-                    self._wanted.pop(request.pattern, None)
+                    self._requested.pop(request.pattern, None)
             request.answer(error)
 
-    def reconnected(self, session_present: bool) -> None:
+    def restore(self, session_present: bool) -> None:
         """What got no answer is asked again; everything is when the broker has forgotten us."""
         with self._lock:
             again = [*chain.from_iterable(self._sent.values()), *self._unsent]
             self._sent.clear()
             if not session_present:
                 asked = {request.pattern for request in again}
-                missing = [Request(p, q) for p, q in self._wanted.items() if p not in asked]
+                missing = [Request(p, q) for p, q in self._requested.items() if p not in asked]
                 again = missing + again
             self._unsent = again
 

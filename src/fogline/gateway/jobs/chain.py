@@ -2,7 +2,7 @@
 
 A chain is a function of the messages it has seen: the same messages in the same order give the same
 outputs, also when its state was written down and read back in between. It checks all of its steps
-when it is made, and tells everything that is wrong at once.
+when it is made, and reports everything that is wrong at once.
 
 A message that carries its own time and comes a second time, as MQTT does after a failure, counts
 once: the chain remembers the last few thousand, as part of its state.
@@ -133,17 +133,17 @@ class Chain:
             if not records:
                 return
         self.counts.out += len(records)
-        into.out += [self._encoded(item) for item in records]
+        into.out += [self._encode_record(item) for item in records]
 
     def _is_late(self, record: Record, reason: str, into: Results) -> None:
         self.counts.late += 1
         message = record.message
         if message is None:
-            into.late.append(Reject(reason, self._encoded(record)))
+            into.late.append(Reject(reason, self._encode_record(record)))
         else:
             into.late.append(Reject(reason, message.payload, message.topic))
 
-    def _encoded(self, record: Record) -> bytes:
+    def _encode_record(self, record: Record) -> bytes:
         values = record.values
         timed = self._time_field is not None or "time" in values
         if not self._complete and (record.message is None or not timed):

@@ -168,14 +168,14 @@ class GatewayJob:
         return out_log(self.assignment.job) in self._writers
 
     @property
-    def needed(self) -> int:
+    def needed_position(self) -> int:
         """From where on the input is needed after a crash."""
         return self._source.committed() if self.ended else self._saved
 
     def step(self) -> bool:
         """Takes the next messages, if there are any; whether it did. Nothing is half done when it
         raises: the same step is tried again."""
-        if not self._written():
+        if not self._write_pending():
             return False
         self.problem = ""
         if self._flush:
@@ -186,15 +186,15 @@ class GatewayJob:
         if self._parameters != dict(self.assignment.parameters):
             self._settle()
         frames, end = self._read()
-        self._pending = (self._computed(frames), max(end, self.position))
-        self._written()
+        self._pending = (self._compute_frames(frames), max(end, self.position))
+        self._write_pending()
         self._save_if_due(idle=False)
         return True
 
     def close(self) -> None:
         """Ends; what was computed is kept, and the next start goes on here."""
         try:
-            if self._written() and self.position != self._saved:
+            if self._write_pending() and self.position != self._saved:
                 self._save(flushing=False)
         finally:
             self.abandon()
@@ -207,7 +207,7 @@ class GatewayJob:
             self._reader.close()
 
     @property
-    def _past(self) -> int:
+    def _replay_end(self) -> int:
         """Up to where some log has what the input gave: before that, everything is replay."""
         epochs = (writer.last_epoch(self._number) for writer in self._writers.values())
         return max(epochs, default=-1)
@@ -222,28 +222,28 @@ class GatewayJob:
         frames, end = self._reader.frames(self.position, READ_BYTES)
         frames = [frame for frame in frames if frame.end <= self._end]
         end = min(end, self._end)
-        replay = [frame for frame in frames if frame.end <= self._past]
+        replay = [frame for frame in frames if frame.end <= self._replay_end]
         return (replay, replay[-1].end) if replay else (frames, end)
 
     # ── computing ──────────────────────────────────────────────────────────────────────────────
 
-    def _computed(self, frames: list[Frame]) -> dict[str, list[bytes]]:
+    def _compute_frames(self, frames: list[Frame]) -> dict[str, list[bytes]]:
         """What the frames give, by log, without what the logs have already."""
         found: dict[str, list[bytes]] = {}
         for frame in frames:
             results = Results()
             try:
                 for topic, payload in frame.records():
-                    if self._wants(topic):
+                    if self._accepts(topic):
                         self._chain.feed(ReceivedMessage(topic, payload, frame.arrival), results)
             except BadFrame as error:
                 self._say(f"a damaged frame at {frame.position} was left out: {error}")
-            for log, payloads in self._sorted(results, frame.position).items():
+            for log, payloads in self._sort_results(results, frame.position).items():
                 if payloads and frame.end > self._writer(log).last_epoch(self._number):
                     found.setdefault(log, []).extend(payloads)
         return found
 
-    def _sorted(self, results: Results, position: int) -> dict[str, list[bytes]]:
+    def _sort_results(self, results: Results, position: int) -> dict[str, list[bytes]]:
         job, stream = self.assignment.job, self._chain.stream
         made = {out_log(job): results.out}
         for kind, log, rejects in (
@@ -255,7 +255,7 @@ class GatewayJob:
                 made[log] = [encode_reject(stream, kind, reject, position) for reject in rejects]
         return made
 
-    def _wants(self, topic: str) -> bool:
+    def _accepts(self, topic: str) -> bool:
         known = self._topics.get(topic)
         if known is None:
             known = any(matches(split_share(p)[1], topic) for p in self.patterns)
@@ -266,7 +266,7 @@ class GatewayJob:
 
     # ── writing ────────────────────────────────────────────────────────────────────────────────
 
-    def _written(self) -> bool:
+    def _write_pending(self) -> bool:
         """What was computed is in its logs; False where there is no space for it yet."""
         if self._pending is None:
             return True
@@ -295,17 +295,17 @@ class GatewayJob:
 
     def _settle(self) -> None:
         """Between two messages, and not in replay: flushes, and takes over new parameters."""
-        if self._past > self.position:
+        if self._replay_end > self.position:
             return
         if self._flush:
             self._save(flushing=True)
             self._flush_now(written=False)
             self._flush = False
-        wanted = dict(self.assignment.parameters)
-        if wanted != self._parameters:
+        requested = dict(self.assignment.parameters)
+        if requested != self._parameters:
             chain = make_chain(self.assignment)
             chain.restore(self._chain.state())
-            self._chain, self._parameters = chain, wanted
+            self._chain, self._parameters = chain, requested
             self._save(flushing=False)
 
     def _flush_now(self, written: bool) -> None:
@@ -337,7 +337,7 @@ class GatewayJob:
         self._files.keep(self.entry.job, known)
         self._saved, self._saved_at = self.position, time.monotonic()
 
-    # ── telling ────────────────────────────────────────────────────────────────────────────────
+    # ── status ─────────────────────────────────────────────────────────────────────────────────
 
     def say(self, error: FoglineError) -> None:
         self.problem = str(error)

@@ -1,7 +1,7 @@
 """`aggregate`: tumbling windows by key, as records that people can read.
 
-A window is told once, when event time has passed its end by `lateness` seconds; records for windows
-that are told are late.
+A window is emitted once, when event time has passed its end by `lateness` seconds; records for
+windows that are emitted are late.
 
 There may be many keys, and a gateway has little memory: the numbers of all keys of a window are in
 one array, and the values of a key are in its text alone.
@@ -25,7 +25,7 @@ from fogline.gateway.operators.base import (
     key_of,
     number,
 )
-from fogline.gateway.operators.packing import packed, unpacked
+from fogline.gateway.operators.packing import pack_numbers, unpack_numbers
 
 # What is kept of a field: count, sum, smallest, largest.
 Cell = Sequence[float]
@@ -80,12 +80,12 @@ class WindowCells:
         cell[at + 3] = value if first or value > cell[at + 3] else cell[at + 3]
 
     def state(self) -> list[Any]:
-        return [list(self._places), packed(self._numbers)]
+        return [list(self._places), pack_numbers(self._numbers)]
 
     def restore(self, state: Any) -> None:
         keys, numbers = state
         self._places = {key: place for place, key in enumerate(keys)}
-        self._numbers = unpacked("d", numbers)
+        self._numbers = unpack_numbers("d", numbers)
 
 
 class AggregateOperator(GatewayOperator):
@@ -118,13 +118,13 @@ class AggregateOperator(GatewayOperator):
             out = self._close()
         start = record.time // self._length * self._length
         if start + self._length + self._lateness <= self._newest:
-            raise LateRecord("its window was told already", out)
+            raise LateRecord("its window was emitted already", out)
         if not self._add(start, record):
             raise LateRecord(f"more than {MOST_KEYS} keys in open windows", out)
         return out
 
     def _add(self, start: int, record: Record) -> bool:
-        """False where there is no room for another key."""
+        """False where there is no space for another key."""
         window = self._windows.get(start)
         if window is None:
             window = self._windows[start] = WindowCells(len(self._fields))
@@ -147,11 +147,11 @@ class AggregateOperator(GatewayOperator):
         end = start + self._length
         times = {"start": start / 1000, "end": end / 1000}
         return [
-            Record(end, {**self._named(key), **times, **self._results(row)})
+            Record(end, {**self._read_key(key), **times, **self._results(row)})
             for key, row in window.rows()
         ]
 
-    def _named(self, key: str) -> dict[str, Any]:
+    def _read_key(self, key: str) -> dict[str, Any]:
         return dict(zip(self._by, json.loads(key), strict=True))
 
     def _results(self, row: Cell) -> dict[str, Any]:

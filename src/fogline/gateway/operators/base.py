@@ -1,4 +1,4 @@
-"""What operators share: records, the operator itself, and how wrong steps are told.
+"""What operators share: records, the operator itself, and how wrong steps are reported.
 
 An operator is pure: it sees records in order and gives records, knows no clock and does no I/O.
 The same records always give the same results, which is what makes replay after a crash exact. All
@@ -111,14 +111,16 @@ class StepOptions:
     def has(self, name: str) -> bool:
         return name in self._left
 
-    def take(self, name: str, check: Callable[[Any], bool], wanted: str, default: Any = ...) -> Any:
+    def take(
+        self, name: str, check: Callable[[Any], bool], expected: str, default: Any = ...
+    ) -> Any:
         if name not in self._left:
             if default is ...:
-                raise BadStep(f"'{name}' is missing: {wanted}")
+                raise BadStep(f"'{name}' is missing: {expected}")
             return default
         value = self._left.pop(name)
         if not check(value):
-            raise BadStep(f"'{name}' is {_short(value)}, not {wanted}")
+            raise BadStep(f"'{name}' is {_short(value)}, not {expected}")
         return value
 
     def positive(self, name: str, default: Any = ...) -> Any:

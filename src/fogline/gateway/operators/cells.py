@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from fogline.gateway.operators.packing import packed, unpacked
+from fogline.gateway.operators.packing import pack_numbers, unpack_numbers
 
 NAN = math.nan
 Numbers: TypeAlias = "array[float]"
@@ -83,12 +83,12 @@ class Cells:
 
     def state(self) -> list[Any]:
         lists = [values.tolist() for values in self.lists]
-        return [list(self.places), packed(self.nums), packed(self.newest), lists]
+        return [list(self.places), pack_numbers(self.nums), pack_numbers(self.newest), lists]
 
     def restore(self, state: Any) -> None:
         keys, nums, newest, lists = state
         self.places = {key: place for place, key in enumerate(keys)}
-        self.nums, self.newest = unpacked("d", nums), unpacked("q", newest)
+        self.nums, self.newest = unpack_numbers("d", nums), unpack_numbers("q", newest)
         self.lists = [array("d", values) for values in lists]
 
     def _place(self, key: str) -> int:
@@ -144,9 +144,9 @@ def _moments(n: Numbers, at: int, v: float, t: float) -> None:
         n[at : at + 3] = array("d", (1.0, v, 0.0))
         return
     n[at] += 1
-    away = v - n[at + 1]
-    n[at + 1] += away / n[at]
-    n[at + 2] += away * (v - n[at + 1])
+    delta = v - n[at + 1]
+    n[at + 1] += delta / n[at]
+    n[at + 2] += delta * (v - n[at + 1])
 
 
 def _comoments(n: Numbers, at: int, a: float, b: float) -> None:
@@ -156,13 +156,13 @@ def _comoments(n: Numbers, at: int, a: float, b: float) -> None:
         n[at : at + 6] = array("d", (1.0, a, b, 0.0, 0.0, 0.0))
         return
     n[at] += 1
-    away_a = a - n[at + 1]
-    away_b = b - n[at + 2]
-    n[at + 1] += away_a / n[at]
-    n[at + 2] += away_b / n[at]
-    n[at + 3] += away_a * (a - n[at + 1])
-    n[at + 4] += away_b * (b - n[at + 2])
-    n[at + 5] += away_a * (b - n[at + 2])
+    delta_a = a - n[at + 1]
+    delta_b = b - n[at + 2]
+    n[at + 1] += delta_a / n[at]
+    n[at + 2] += delta_b / n[at]
+    n[at + 3] += delta_a * (a - n[at + 1])
+    n[at + 4] += delta_b * (b - n[at + 2])
+    n[at + 5] += delta_a * (b - n[at + 2])
 
 
 _ADD: dict[str, Callable[[Numbers, int, float, float], None]] = {

@@ -142,8 +142,8 @@ def _kind(operator: str, column: str, value: Any, declared: str | None) -> type:
     kind = bool if isinstance(value, bool) else str if isinstance(value, str) else float
     if kind is float and (not isinstance(value, int | float) or value != value):
         raise BadStep(f"column {column} cannot be compared with {value!r:.80}")
-    wanted = {"double": float, "long": float, "string": str, "boolean": bool}
-    if declared is not None and wanted[declared] is not kind:
+    expected = {"double": float, "long": float, "string": str, "boolean": bool}
+    if declared is not None and expected[declared] is not kind:
         raise BadStep(f"column {column} is {declared}, {value!r:.80} is not")
     if kind is bool and operator not in ("==", "!="):
         raise BadStep(f"column {column} is boolean: compare it with == or !=")

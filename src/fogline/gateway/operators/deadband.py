@@ -56,9 +56,9 @@ class DeadbandOperator(GatewayOperator):
         old, new = number(last[1]), number(value)
         if old is None or new is None:
             return bool(last[1] != value)
-        away = abs(new - old)
-        absolute = self._band is not None and away > self._band
-        return absolute or (self._percent is not None and away > abs(old) * self._percent / 100)
+        distance = abs(new - old)
+        absolute = self._band is not None and distance > self._band
+        return absolute or (self._percent is not None and distance > abs(old) * self._percent / 100)
 
     def state(self) -> Any:
         return [[key, time, value] for key, (time, value) in self._last.items()]

@@ -138,9 +138,9 @@ class Decoder:
         found = read(self._form, message.payload, message.arrival)
         if self.options.columns is None:
             return [Record(t, all_fields(self._form, values), message) for t, values, _ in found]
-        return [Record(t, self._typed(values), message) for t, values, _ in found]
+        return [Record(t, self._convert_fields(values), message) for t, values, _ in found]
 
-    def _typed(self, values: dict[str, Any]) -> dict[str, Any]:
+    def _convert_fields(self, values: dict[str, Any]) -> dict[str, Any]:
         metric_field, value_field = self.options.metric_field, self.options.value_field
         made = {}
         for name, source, convert, metric in self._plan:

@@ -10,12 +10,12 @@ from typing import Any
 _PIECE = 4096
 
 
-def packed(numbers: array[Any]) -> list[str]:
+def pack_numbers(numbers: array[Any]) -> list[str]:
     pieces = (numbers[at : at + _PIECE] for at in range(0, len(numbers), _PIECE))
     return [b64encode(piece).decode("ascii") for piece in pieces]
 
 
-def unpacked(code: str, texts: Iterable[str]) -> array[Any]:
+def unpack_numbers(code: str, texts: Iterable[str]) -> array[Any]:
     """`code`: the array's type code."""
     found = array(code)
     for text in texts:

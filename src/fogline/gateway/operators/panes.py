@@ -61,12 +61,12 @@ class PanesOperator(GatewayOperator):
     def _load(self, channel: ChannelSpec, record: Record) -> list[float] | None:
         """The inputs of a record; None where it has none of them."""
         found, into = False, [NAN] * self._spec.inputs
-        for place, wanted in enumerate(channel.inputs):
-            if wanted is None:
+        for place, source in enumerate(channel.inputs):
+            if source is None:
                 continue
-            value = record.values.get(wanted.column)
-            if value is not None and (wanted.when is None or wanted.when(record)):
-                into[place] = 1.0 if wanted.text else value
+            value = record.values.get(source.column)
+            if value is not None and (source.when is None or source.when(record)):
+                into[place] = 1.0 if source.text else value
                 found = True
         return into if found else None
 
@@ -129,12 +129,12 @@ def key_json(channel: ChannelSpec, values: Mapping[str, Any]) -> str:
     parts = []
     for key in channel.keys:
         value = values.get(key.column)
-        text = "null" if value is None else java_double(value) if key.number else quoted(value)
-        parts.append(f"{quoted(key.name)}:{text}")
+        text = "null" if value is None else java_double(value) if key.number else quote_json(value)
+        parts.append(f"{quote_json(key.name)}:{text}")
     return "{" + ",".join(parts) + "}"
 
 
-def quoted(text: str) -> str:
+def quote_json(text: str) -> str:
     """A JSON string as Jackson writes it: hexadecimal in capitals, rare characters in pairs."""
     escaped = text.translate(_ESCAPES)
     return f'"{escaped if escaped.isascii() else _RARE.sub(_pair, escaped)}"'

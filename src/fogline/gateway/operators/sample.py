@@ -21,8 +21,8 @@ class SampleOperator(GatewayOperator):
 
     def __init__(self, step: Mapping[str, Any]) -> None:
         options = StepOptions(step)
-        wanted = "a number from 0 to 1"
-        self._fraction = options.take("fraction", lambda v: is_number(v) and 0 <= v <= 1, wanted)
+        expected = "a number from 0 to 1"
+        self._fraction = options.take("fraction", lambda v: is_number(v) and 0 <= v <= 1, expected)
         self._seed = options.take("seed", lambda v: type(v) is int, "a whole number", 0)
         options.close()
 

@@ -1,7 +1,7 @@
 """`throttle`, also called `publish`: at most one record per key in so many seconds of event time.
 
 Time is cut into stretches of that length; of every stretch the latest record of each key goes on,
-once event time has passed its end by `lateness` seconds. Records of stretches that are gone go no
+once event time has passed its end by `lateness` seconds. Records of stretches that are closed go no
 further: leaving records out is what this is for.
 
 What is held is held as text: of many keys that takes a fifth of the memory.
@@ -38,7 +38,7 @@ class ThrottleOperator(GatewayOperator):
         self._lateness = int(options.not_negative("lateness", 0.0) * 1e6)
         self._held: dict[str, tuple[int, str]] = {}
         self._open = -(1 << 62)
-        """The start of the first stretch that is not gone."""
+        """The start of the first stretch that is not closed."""
         options.close()
 
     def feed(self, record: Record) -> list[Record]:
@@ -59,8 +59,8 @@ class ThrottleOperator(GatewayOperator):
 
     def _close(self, start: int) -> list[Record]:
         self._open = start
-        gone = [key for key, (time, _) in self._held.items() if time < start]
-        return [_record(self._held.pop(key)) for key in gone]
+        closed = [key for key, (time, _) in self._held.items() if time < start]
+        return [_record(self._held.pop(key)) for key in closed]
 
     def flush(self) -> list[Record]:
         out = [_record(held) for held in self._held.values()]

@@ -45,7 +45,7 @@ def _condition(node: ast.expr) -> Tree:
         case ast.Call(func=ast.Attribute(value=field, attr="startswith"), args=[prefix]):
             if not node.keywords:
                 return {"op": "prefix", "column": _field(field), "value": _constant(prefix)}
-    raise BadStep(f"'when' cannot hold {_shown(node)}")
+    raise BadStep(f"'when' cannot hold {_show_node(node)}")
 
 
 def _compare(node: ast.Compare) -> Tree:
@@ -75,7 +75,7 @@ def _field(node: ast.expr) -> str:
             return name
         case ast.Attribute(value=value, attr=name):
             return f"{_field(value)}.{name}"
-    raise BadStep(f"'when': {_shown(node)} is no field")
+    raise BadStep(f"'when': {_show_node(node)} is no field")
 
 
 def _constant(node: ast.expr) -> Any:
@@ -84,8 +84,8 @@ def _constant(node: ast.expr) -> Any:
             return value
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
             return -value
-    raise BadStep(f"'when': {_shown(node)} is no number and no text")
+    raise BadStep(f"'when': {_show_node(node)} is no number and no text")
 
 
-def _shown(node: ast.expr) -> str:
+def _show_node(node: ast.expr) -> str:
     return ast.unparse(node)[:60]

@@ -16,7 +16,7 @@ class Brokers:
     """Each is started when it is first asked for. Not for several threads at once.
 
     `shared` is the connection that several gateways have to the broker of their devices; `ready`
-    says whether there is room for more messages.
+    says whether there is space for more messages.
     """
 
     def __init__(

@@ -105,7 +105,7 @@ class GatewayConfig:
     threads: int = 2
     """Of a process with many gateways."""
 
-    def numbered(self, number: int) -> GatewayConfig:
+    def with_number(self, number: int) -> GatewayConfig:
         """One of many: its own name, its own folder."""
         name = f"{self.gateway}-{number:03}"
         return replace(self, gateway=name, folder=self.folder / name, gateways=1)

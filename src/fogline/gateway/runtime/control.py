@@ -42,7 +42,7 @@ def status(gateway: Gateway) -> dict[str, Any]:
     return {"jobs": [observed.as_json() for observed in gateway.observed()], "links": {}}
 
 
-def controlled(gateways: Sequence[Gateway], control: Control) -> ControlledNodes:
+def connect_gateways(gateways: Sequence[Gateway], control: Control) -> ControlledNodes:
     """The connection of these gateways to the control broker, not started yet."""
 
     def settle() -> None:

@@ -1,7 +1,8 @@
 """A gateway: takes messages of devices, runs its jobs, keeps and forwards what they give.
 
 Everything it does is done in small steps by a scheduler's threads, so many gateways fit into one
-process. What it was told is on disk when it has settled, and it goes on with that after a restart.
+process. What it was assigned is on disk when it has settled, and it goes on with that after a
+restart.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Gateway:
         """Jobs that are removed, with files that are not."""
         self._damaged: dict[str, Observed] = {}
         """Jobs that cannot go on: what they knew is damaged."""
-        self._set_aside = SetAside(_tell)
+        self._set_aside = SetAside(_write_log)
         self._ending: dict[str, float] = {}
         """Jobs that are removed and not done with, and since when."""
         self._care_due = self._retention_due = 0.0
@@ -89,14 +90,14 @@ class Gateway:
     # ── its life ───────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
-        """Goes on with what it was told before. Raises what keeps it from that."""
+        """Goes on with what it was assigned before. Raises what keeps it from that."""
         self.config.folder.mkdir(parents=True, exist_ok=True)
         with self._guard:
             self._files = JobFiles(self.config.folder, self._logs)
             self._brokers.at(OWN).input().number()
             for entry in self._ledger.jobs(self.config.gateway):
                 self._go_on(entry)
-            self._want()
+            self._request_topics()
         if self._shared is None:
             with contextlib.suppress(BrokerError):
                 self.settle()
@@ -143,12 +144,12 @@ class Gateway:
         """Makes these jobs so; lists as the contract has them, with the names of the jobs in one of
         their own or in the assignments. It is so for good after `settle`. Raises `DataError` with
         every problem, and then nothing has changed."""
-        wanted = read_assignments(assignments, jobs)
+        requested = read_assignments(assignments, jobs)
         with self._guard:
-            self._check_endings(wanted)
-            begun = [assignment for assignment in wanted if self._install(assignment)]
+            self._check_endings(requested)
+            begun = [assignment for assignment in requested if self._install(assignment)]
             if begun:
-                self._want()
+                self._request_topics()
             self.unsettled = True
 
     def remove(self, jobs: Any) -> None:
@@ -167,12 +168,12 @@ class Gateway:
             for name in ending:
                 if name in self._jobs:
                     self._ledger.put(self.config.gateway, self._jobs[name][0].entry)
-            self._want()
+            self._request_topics()
             self.unsettled = True
 
     def settle(self) -> None:
-        """What it was told is on disk, and what comes on the topics of its jobs is kept. Raises
-        what keeps it from that; a broker that is away is told when it is back."""
+        """What it was assigned is on disk, and what comes on the topics of its jobs is kept. Raises
+        what keeps it from that; an unreachable broker gets it when it is back."""
         self._ledger.commit()
         with self._guard:
             self._forget_files()
@@ -205,7 +206,7 @@ class Gateway:
         return Node(
             name=self.config.gateway,
             kind=GATEWAY,
-            broker=self._told_broker(own),
+            broker=self._announced_broker(own),
             cores=os.cpu_count() or 0,
             memory_mb=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20,
             latitude=place.latitude if place else None,
@@ -214,8 +215,8 @@ class Gateway:
             site=self.config.site,
         )
 
-    def _told_broker(self, own: object) -> str:
-        """The address that others get; that of a broker which is not its own is not told."""
+    def _announced_broker(self, own: object) -> str:
+        """The address that others get; that of a broker which is not its own is not announced."""
         if not isinstance(own, OwnBroker):
             return ""
         return self.config.announce or without_login(own.address)
@@ -288,9 +289,9 @@ class Gateway:
             self._ending[entry.job] = time.monotonic()
         return job
 
-    def _check_endings(self, wanted: list[Assignment]) -> None:
-        """What a removed job owes is not sent elsewhere; who wants that waits, not for ever."""
-        for name, routes in ((a.job, a.routes) for a in wanted if a.job in self._ending):
+    def _check_endings(self, requested: list[Assignment]) -> None:
+        """What a removed job owes is not sent elsewhere; who asks for that waits, not for ever."""
+        for name, routes in ((a.job, a.routes) for a in requested if a.job in self._ending):
             if self._jobs[name][0].assignment.routes == routes:
                 continue
             if time.monotonic() - self._ending[name] < _PATIENT_SECONDS:
@@ -345,14 +346,14 @@ class Gateway:
         name = self.config.gateway
         return tuple(place.topic.replace("{gateway}", name) for place in assignment.reads)
 
-    def _want(self) -> None:
+    def _request_topics(self) -> None:
         """What the jobs read and nothing else."""
-        wanted: dict[str, set[str]] = {}
+        requested: dict[str, set[str]] = {}
         for job, _ in self._jobs.values():
             if not job.ending:
-                wanted.setdefault(_address(job), set()).update(job.patterns)
+                requested.setdefault(_address(job), set()).update(job.patterns)
         for address, source in self._brokers:
-            source.want(wanted.get(address, set()))
+            source.request(requested.get(address, set()))
 
     # ── care ───────────────────────────────────────────────────────────────────────────────────
 
@@ -379,7 +380,9 @@ class Gateway:
     def _remove_old(self) -> None:
         """What is forwarded and old; never what a job or a route still needs."""
         for _, source in self._brokers:
-            needed = [j.needed for j, _ in self._jobs.values() if j.input is source.input()]
+            needed = [
+                j.needed_position for j, _ in self._jobs.values() if j.input is source.input()
+            ]
             source.input().keep_from(min(needed, default=source.input().committed()))
         age = int(self.config.buffer.hours * 3600e6)
         limits = Limits(age=age, size=self._limit)
@@ -388,7 +391,7 @@ class Gateway:
                 enforce(self._logs.folder(topic), limits, time.time_ns() // 1000)
 
 
-def _tell(text: str) -> None:
+def _write_log(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 

@@ -1,9 +1,9 @@
 """Many gateways in one process, with few threads: for trials, tests and measurements.
 
 They share the connection to the broker of the devices, those to sites, that to the control broker,
-a few working threads, and the ledger of what they were told: what comes for many of them together
-is on disk at once. Each has its own name, folder, logs and jobs. `{gateway}` in a topic that a job
-reads is its name.
+a few working threads, and the ledger of what they were assigned: what comes for many of them
+together is on disk at once. Each has its own name, folder, logs and jobs. `{gateway}` in a topic
+that a job reads is its name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fogline.common.errors import FoglineError, UsageError
 from fogline.control import ControlledNodes
 from fogline.gateway.runtime.brokers import tls_of
 from fogline.gateway.runtime.config import GatewayConfig
-from fogline.gateway.runtime.control import controlled
+from fogline.gateway.runtime.control import connect_gateways
 from fogline.gateway.runtime.gateway import Gateway
 from fogline.gateway.runtime.intake import GatewayIntake
 from fogline.gateway.runtime.scheduler import StepScheduler
@@ -36,7 +36,8 @@ class Host:
             ledger_of(config),
         )
         self.gateways = [
-            Gateway(config.numbered(number + 1), self._shared) for number in range(config.gateways)
+            Gateway(config.with_number(number + 1), self._shared)
+            for number in range(config.gateways)
         ]
         self._control = config.control
         self._nodes: ControlledNodes | None = None
@@ -49,7 +50,7 @@ class Host:
             self._shared.intake.settle()
         self._shared.scheduler.add(self._shared.intake.step)
         if self._control is not None:
-            self._nodes = controlled(self.gateways, self._control)
+            self._nodes = connect_gateways(self.gateways, self._control)
             self._nodes.start()
 
     def stop(self) -> None:

@@ -22,7 +22,7 @@ _SUBSCRIBE_SECONDS = 5.0
 
 
 class Target:
-    """A log and what it takes. `ready` says whether there is room in its gateway."""
+    """A log and what it takes. `ready` says whether there is space in its gateway."""
 
     def __init__(self, log: LogWriter, ready: Callable[[], bool]) -> None:
         self.log = log
@@ -44,11 +44,11 @@ class GatewayIntake:
         self._targets: list[Target] = []
         self._routes: dict[str, list[Target]] = {}
         self._takers: Counter[str] = Counter()
-        """How many targets want a pattern."""
-        self._wanted: set[str] = set()
+        """How many targets request a pattern."""
+        self._requested: set[str] = set()
         self._made: set[str] = set()
         self._awaited: set[str] = set()
-        """Wanted since the last time somebody waited for subscriptions."""
+        """Requested since the last time somebody waited for subscriptions."""
         self._batch: Batch | None = None
         self._left: dict[Target, list[LogRecord]] = {}
         self._recent = Recent(_REMEMBERED)
@@ -72,7 +72,7 @@ class GatewayIntake:
             self._routes.clear()
             target.log.close()
 
-    def want(self, target: Target, patterns: Iterable[str]) -> None:
+    def request(self, target: Target, patterns: Iterable[str]) -> None:
         """From now on the target is to get these; `settle` waits until they are made."""
         with self._guard:
             before, target.patterns = target.patterns, set(patterns)
@@ -85,17 +85,17 @@ class GatewayIntake:
             self._takers[pattern] += 1
         for pattern in fewer:
             self._takers[pattern] -= 1
-        self._awaited |= more - self._wanted
-        self._wanted |= more
-        self._wanted -= {pattern for pattern in fewer if not self._takers[pattern]}
+        self._awaited |= more - self._requested
+        self._requested |= more
+        self._requested -= {pattern for pattern in fewer if not self._takers[pattern]}
 
     def has(self, patterns: Iterable[str]) -> bool:
-        """Whether the broker knows that we want these."""
+        """Whether the broker has these subscriptions."""
         return self._made.issuperset(patterns)
 
     def settle(self) -> None:
-        """What is wanted since the last time is made at the broker; else raises `BrokerError`, and
-        then it is made as soon as that is there."""
+        """What is requested since the last time is made at the broker; else raises `BrokerError`,
+        and then it is made as soon as that is there."""
         with self._guard:
             awaited, self._awaited = self._awaited, set()
         if awaited:
@@ -103,14 +103,14 @@ class GatewayIntake:
 
     def _subscribe(self, seconds: float) -> None:
         with self._subscribing:
-            if new := sorted(self._wanted - self._made):
+            if new := sorted(self._requested - self._made):
                 self._broker.subscribe(new, timeout=seconds)
                 self._made.update(new)
 
     def _unsubscribe(self, seconds: float) -> None:
-        """Under the same lock: who wants a pattern again waits, and then subscribes again."""
+        """Under the same lock: who requests a pattern again waits, and then subscribes again."""
         with self._subscribing:
-            if old := sorted(self._made - self._wanted):
+            if old := sorted(self._made - self._requested):
                 self._made.difference_update(old)
                 self._broker.unsubscribe(old, timeout=seconds)
 
@@ -119,7 +119,7 @@ class GatewayIntake:
         if not self._broker.connected and self._batch is None:
             return False
         try:
-            if self._wanted != self._made:
+            if self._requested != self._made:
                 self._subscribe(0.2)
                 self._unsubscribe(0.2)
             with self._guard:
@@ -137,7 +137,7 @@ class GatewayIntake:
             if not len(batch):
                 self.problem = ""
                 return False
-            self._batch, self._left = batch, self._sorted(batch)
+            self._batch, self._left = batch, self._sort_messages(batch)
         try:
             self._store()
         except LogFull as error:
@@ -147,7 +147,7 @@ class GatewayIntake:
         self._batch, self.problem = None, ""
         return True
 
-    def _sorted(self, batch: Batch) -> dict[Target, list[LogRecord]]:
+    def _sort_messages(self, batch: Batch) -> dict[Target, list[LogRecord]]:
         found: dict[Target, list[LogRecord]] = {}
         for message in batch:
             if self._is_fresh(message):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 RunStep = Callable[[], bool]
-"""Does a little work and tells whether there was any."""
+"""Does a little work and returns whether there was any."""
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.03
 _PAUSE_EACH = 0.0004
@@ -25,7 +25,7 @@ class _Task:
         self.step = step
         self.pause = _SHORTEST_PAUSE
         self.running = threading.Lock()
-        self.gone = False
+        self.removed = False
 
 
 class StepScheduler:
@@ -58,7 +58,7 @@ class StepScheduler:
         with self._changed:
             task = self._tasks.pop(step, None)
         if task is not None:
-            task.gone = True
+            task.removed = True
             with task.running:
                 pass
 
@@ -80,10 +80,10 @@ class StepScheduler:
     def _run(self) -> None:
         while (task := self._next()) is not None:
             with task.running:
-                busy = not task.gone and self._performed(task)
+                busy = not task.removed and self._perform(task)
             longest = _LONGEST_PAUSE + _PAUSE_EACH * len(self._tasks)
             task.pause = _SHORTEST_PAUSE if busy else min(task.pause * 1.3, longest)
-            if not task.gone:
+            if not task.removed:
                 with self._changed:
                     self._push(task, 0.0 if busy else task.pause)
 
@@ -96,7 +96,7 @@ class StepScheduler:
                 self._changed.wait(left)
         return None
 
-    def _performed(self, task: _Task) -> bool:
+    def _perform(self, task: _Task) -> bool:
         try:
             return task.step()
         except Exception:

@@ -29,11 +29,11 @@ class Sources(Protocol):
 
     def start(self) -> None: ...
 
-    def want(self, patterns: Iterable[str]) -> None:
+    def request(self, patterns: Iterable[str]) -> None:
         """What comes on these topics is to be kept."""
 
     def settle(self) -> None:
-        """What is wanted since the last time is kept from now on, else raises `BrokerError`."""
+        """What is requested since the last time is kept from now on, else raises `BrokerError`."""
 
     def has(self, patterns: Iterable[str]) -> bool:
         """Whether what comes on these topics is kept already."""
@@ -99,7 +99,7 @@ class OwnBroker:
                     raise
                 time.sleep(0.05)
 
-    def want(self, patterns: Iterable[str]) -> None:
+    def request(self, patterns: Iterable[str]) -> None:
         """The journal has everything."""
 
     def settle(self) -> None:
@@ -162,7 +162,7 @@ class OtherBroker:
 
     @state.setter
     def state(self, text: str) -> None:
-        raise AttributeError("the intake tells its state")
+        raise AttributeError("the intake sets its state")
 
     @property
     def address(self) -> str:
@@ -176,10 +176,10 @@ class OtherBroker:
             self._scheduler.add(self._intake.step)
         self._intake.add(self._target)
 
-    def want(self, patterns: Iterable[str]) -> None:
+    def request(self, patterns: Iterable[str]) -> None:
         assert self._intake is not None
         assert self._target is not None
-        self._intake.want(self._target, patterns)
+        self._intake.request(self._target, patterns)
 
     def settle(self) -> None:
         assert self._intake is not None
