@@ -110,8 +110,8 @@ def publish(url: str, messages: int, size: int) -> None:
     with open_broker(url) as broker:
         broker.connect()
         deliveries = [broker.publish(batch, SECONDS) for _ in range(messages // len(batch))]
-        for ticket in deliveries:
-            ticket.wait(SECONDS)
+        for delivery in deliveries:
+            delivery.wait(SECONDS)
 
 
 def bare(broker: Mosquitto, child: Child) -> float:

@@ -192,8 +192,8 @@ def _pour(port: int, readings: int) -> None:
                 f'{{"sensor":"s{n % SENSORS}","x":{n % 97},"t":{start + n},"n":{n}}}'
                 for n in range(first, first + 1000)
             ]
-            ticket = broker.publish([Message("s/all", line.encode()) for line in lines], 600)
-        ticket.wait(600)
+            delivery = broker.publish([Message("s/all", line.encode()) for line in lines], 600)
+        delivery.wait(600)
 
 
 def _is_through(agent: AgentProcess, readings: int) -> bool:

@@ -129,7 +129,7 @@ def produce(port: int, rate: int) -> None:
 def _reading(number: int, now: float) -> bytes:
     n = number % SENSORS
     reading = f'{{"sensor":"s{n}","x":{n / 10},"t":{int(now * 1000)},"n":{number}}}'
-    return message_packet(Message(f"s/{n}", reading.encode(), qos=0), 0, modern=False)
+    return message_packet(Message(f"s/{n}", reading.encode(), qos=0), 0, is_v5=False)
 
 
 if __name__ == "__main__":

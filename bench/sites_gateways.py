@@ -133,7 +133,7 @@ class _Trial:
         def online() -> bool:
             for process in processes:
                 if not process.running:
-                    raise RuntimeError(f"the gateways have ended: {process.said()}")
+                    raise RuntimeError(f"the gateways have ended: {process.log_tail()}")
             names = [n["name"] for n in self._client.nodes() if n["state"] == "online"]
             # Any number of the first ones are in both processes alike.
             self._all = sorted(names, key=lambda name: name.rpartition("-")[::-1])

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from fogline.common.errors import UsageError
 from fogline.log import SiteLog
-from fogline.spark.jobs.checkpoints import committed
+from fogline.spark.jobs.checkpoints import committed_positions
 from fogline.spark.jobs.code_job import CodeJob, CodeSpec, source_options
 from fogline.spark.jobs.user_code import load_function
 from tests.agent.kit import payloads
@@ -156,9 +156,9 @@ def test_other_code_goes_on_behind_what_was_done(
     fill(logs, "t", [b"1", b"2"])
     first = started(PASS)
     written(logs, 2)
-    wait_for(lambda: committed(tmp_path / "job/checkpoints/c1"), 60, "committed batch")
+    wait_for(lambda: committed_positions(tmp_path / "job/checkpoints/c1"), 60, "committed batch")
     first.stop()
-    done = committed(tmp_path / "job/checkpoints/c1")
+    done = committed_positions(tmp_path / "job/checkpoints/c1")
     with logs.reader("t") as reader:
         assert done == {"t": reader.committed()}
     fill(logs, "t", [b"3"])

@@ -10,7 +10,7 @@ from fogline.agent.engine.jobs import EngineJob, Workplace
 from fogline.log import SiteLog
 from fogline.model.jobs import Assignment, Code, Place
 from fogline.model.sites import JobStatus, QueryStatus
-from fogline.spark.session.failures import python_traceback, told
+from fogline.spark.session.failures import python_traceback, summarise_failure
 
 FAILURE = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted: \
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):
@@ -26,7 +26,7 @@ Caused by: java.lang.RuntimeException: something of Spark's own
 
 
 def test_an_exception_of_the_users_code_is_told_with_its_place() -> None:
-    assert str(told(Exception(FAILURE))) == "ValueError: boom (abc, line 3, in mark)"
+    assert str(summarise_failure(Exception(FAILURE))) == "ValueError: boom (abc, line 3, in mark)"
     found = python_traceback(Exception(FAILURE)).splitlines()
     assert (found[0], found[-1]) == ("Traceback (most recent call last):", "ValueError: boom")
     assert len(found) == 6
@@ -34,8 +34,8 @@ def test_an_exception_of_the_users_code_is_told_with_its_place() -> None:
 
 def test_other_failures_are_told_by_their_cause() -> None:
     text = "it failed\n\tat x\nCaused by: a\nCaused by: java.io.IOException: disk\n"
-    assert str(told(Exception(text))) == "Caused by: java.io.IOException: disk"
-    assert str(told(Exception("plain"))) == "plain"
+    assert str(summarise_failure(Exception(text))) == "Caused by: java.io.IOException: disk"
+    assert str(summarise_failure(Exception("plain"))) == "plain"
     assert python_traceback(Exception(text)) == ""
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from fogline.demo import traffic_devices as devices
 from fogline.demo.traffic import EDGES, JOBS, _Run
-from fogline.demo.traffic_result import CLOUD, FOG, Measured, compared, differential, keep
+from fogline.demo.traffic_result import CLOUD, FOG, Measured, compare_runs, differential, keep
 from fogline.demo.traffic_table import Progress
 from fogline.deploy.resolve.assign import assignments
 from fogline.model.jobs import LINK, LOG, Pipeline
@@ -98,7 +98,7 @@ def is_record(text: str) -> bool:
 
 def test_every_way_to_spoil_a_message_is_taken() -> None:
     rng = random.Random(1)
-    texts = {devices.spoilt(rng, '{"time":1,"site":"site-1"}')[:12] for _ in range(50)}
+    texts = {devices.spoil_message(rng, '{"time":1,"site":"site-1"}')[:12] for _ in range(50)}
     assert '{"time":"yes' in texts
     assert '{"time":1,"s' in texts
     assert any(text[0] > "\x7f" for text in texts)
@@ -161,26 +161,26 @@ def test_the_differential_rate_is_that_of_the_paper() -> None:
 
 
 def test_the_second_variant_is_compared_with_the_first(tmp_path: Path) -> None:
-    assert "D" not in compared(FOG_RUN, tmp_path)
-    assert compared(FOG_RUN, tmp_path)["F"] == {"local": 8000, "global": 5000}
+    assert "D" not in compare_runs(FOG_RUN, tmp_path)
+    assert compare_runs(FOG_RUN, tmp_path)["F"] == {"local": 8000, "global": 5000}
     keep(FOG_RUN, tmp_path)
-    told = compared(CLOUD_RUN, tmp_path)
+    told = compare_runs(CLOUD_RUN, tmp_path)
     assert told["C"] == {"local": 6000, "global": 5500}
     assert told["D"] == {"local": 25.0, "global": -10.0}
     keep(CLOUD_RUN, tmp_path)
-    assert compared(FOG_RUN, tmp_path)["D"] == told["D"]
+    assert compare_runs(FOG_RUN, tmp_path)["D"] == told["D"]
 
 
 @pytest.mark.parametrize("other", [{"rate": 901}, {"seconds": 12.0}])
 def test_runs_of_another_kind_are_not_compared(other: dict[str, Any], tmp_path: Path) -> None:
     keep(replace(FOG_RUN, **other), tmp_path)
-    assert "D" not in compared(CLOUD_RUN, tmp_path)
+    assert "D" not in compare_runs(CLOUD_RUN, tmp_path)
 
 
 @pytest.mark.parametrize("kept", ["", "[]", "{}", "{", '{"seconds": 10.0}'])
 def test_a_damaged_cache_is_no_cache(kept: str, tmp_path: Path) -> None:
     (tmp_path / "traffic-fog.json").write_text(kept, encoding="utf-8")
-    assert "D" not in compared(CLOUD_RUN, tmp_path)
+    assert "D" not in compare_runs(CLOUD_RUN, tmp_path)
 
 
 @pytest.mark.parametrize("option", ["--cloud", "--compare"])

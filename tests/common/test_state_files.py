@@ -158,7 +158,7 @@ KINDS = {
         lambda f: checkpoint.store(f / "j.json", Checkpoint("l", 4711, state={"a": [1, 2]})),
         lambda f: checkpoint.load(f / "j.json"),
     ),
-    "logs of a query": Kind("q.logs", _notes, checkpoints.committed, {}),
+    "logs of a query": Kind("q.logs", _notes, checkpoints.committed_positions, {}),
     "port": Kind("port", _port, _port, fallback=True),
 }
 

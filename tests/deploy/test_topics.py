@@ -20,7 +20,7 @@ def test_filters_that_take_a_topic(patterns: list[str], topic: str) -> None:
     for number, pattern in enumerate(patterns):
         tree.add(pattern, number)
     expected = [number for number, pattern in enumerate(patterns) if matches(pattern, topic)]
-    assert sorted(tree.meeting(topic)) == expected
+    assert sorted(tree.find_overlapping(topic)) == expected
 
 
 @given(st.lists(topics, max_size=8), filters)
@@ -29,7 +29,7 @@ def test_topics_that_a_filter_takes(names: list[str], pattern: str) -> None:
     for number, name in enumerate(names):
         tree.add(name, number)
     expected = [number for number, name in enumerate(names) if matches(pattern, name)]
-    assert sorted(tree.meeting(pattern)) == expected
+    assert sorted(tree.find_overlapping(pattern)) == expected
 
 
 @given(filters, filters)
@@ -38,14 +38,14 @@ def test_meeting_is_mutual(one: str, other: str) -> None:
     second: TopicTree[bool] = TopicTree()
     first.add(one, True)
     second.add(other, True)
-    assert list(first.meeting(other)) == list(second.meeting(one))
+    assert list(first.find_overlapping(other)) == list(second.find_overlapping(one))
 
 
 def test_a_very_long_topic() -> None:
     tree: TopicTree[bool] = TopicTree()
     deep = "/".join("a" * 30_000)
     tree.add(deep, True)
-    assert list(tree.meeting(deep)) == list(tree.meeting("#")) == [True]
+    assert list(tree.find_overlapping(deep)) == list(tree.find_overlapping("#")) == [True]
 
 
 def test_what_is_no_topic() -> None:

@@ -41,7 +41,7 @@ def test_a_full_file(tmp_path: Path) -> None:
 
 def test_one_of_many(tmp_path: Path) -> None:
     data = {"gateway": "g", "broker": {"url": "mqtt://h:1"}, "gateways": 200}
-    config = parse_config(data, tmp_path, "file").numbered(7)
+    config = parse_config(data, tmp_path, "file").with_number(7)
     assert config.gateway == "g-007"
     assert config.folder == tmp_path / "g" / "g-007"
     assert config.gateways == 1

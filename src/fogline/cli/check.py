@@ -23,19 +23,19 @@ def check_file(path: Path, as_json: bool, settings: Settings) -> None:
     }
     notes = _notes(loaded.query)
     if as_json:
-        told_notes = {"notes": notes} if notes else {}
-        click.echo(json.dumps({"file": str(path), "ok": True} | counts | told_notes))
+        shown_notes = {"notes": notes} if notes else {}
+        click.echo(json.dumps({"file": str(path), "ok": True} | counts | shown_notes))
         return
-    told = ", ".join(f"{n} {name[:-1] if n == 1 else name}" for name, n in counts.items() if n)
-    click.echo(f"{path}: fine ({told})")
+    summary = ", ".join(f"{n} {name[:-1] if n == 1 else name}" for name, n in counts.items() if n)
+    click.echo(f"{path}: fine ({summary})")
     for note in notes:
         click.echo(f"note: {note}")
 
 
 def _notes(query: QueryFile) -> list[str]:
     """What is valid and has no effect yet."""
-    wanted = {insight.name: insight.options.scheduler for insight in query.insights}
-    names = {insight: SCHEDULER_NAMES[name.lower()] for insight, name in wanted.items() if name}
+    schedulers = {insight.name: insight.options.scheduler for insight in query.insights}
+    names = {insight: SCHEDULER_NAMES[name.lower()] for insight, name in schedulers.items() if name}
     return [
         f"{insight}: there is no scheduler {name} yet, baseline chooses where it runs"
         for insight, name in names.items()

@@ -56,10 +56,10 @@ def run_traffic(
         measured, early = run_variant(variant, _lasting(seconds), rate, as_json)
         if not measured.complete:
             click.echo("not all records that were sent have arrived", err=True)
-        told = result.compared(measured, cache)
+        output = result.compare_runs(measured, cache)
         if not early:
             result.keep(measured, cache)
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(output))
         if early:
             break
 

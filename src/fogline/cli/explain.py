@@ -17,19 +17,19 @@ from fogline.plan.operators import Plan
 
 def explain_file(path: Path, as_json: bool, with_spark: bool, settings: Settings) -> None:
     loaded = load_query(path, settings)
-    told, optimised = explain(loaded.query, loaded.plan)
+    explanation, optimised = explain(loaded.query, loaded.plan)
     physical = spark_plans(loaded, optimised, settings) if with_spark else {}
     if as_json:
         document = {
-            "query": told.query,
-            "before": told.before,
-            "rules": [{"rule": rule, "change": change} for rule, change in told.steps],
-            "after": told.after,
+            "query": explanation.query,
+            "before": explanation.before,
+            "rules": [{"rule": rule, "change": change} for rule, change in explanation.steps],
+            "after": explanation.after,
             "spark": physical,
         }
         click.echo(json.dumps(document))
         return
-    click.echo(told.render())
+    click.echo(explanation.render())
     for name, text in physical.items():
         click.echo(f"\n# Spark, {name}\n{text}")
 

@@ -238,12 +238,12 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except FoglineError as error:
-        code = _tell(error)
+        code = _print_error(error)
     sys.stdout.flush()
     sys.exit(code or 0)
 
 
-def _tell(error: FoglineError) -> int:
+def _print_error(error: FoglineError) -> int:
     if isinstance(error, ProblemsError):
         machine = "--json" in sys.argv
         text = json.dumps([p.as_json() for p in error.problems]) if machine else str(error)

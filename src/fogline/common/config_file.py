@@ -18,7 +18,7 @@ from fogline.common.errors import DataError, UsageError
 
 _BOUNDS = "bounds"
 _MOST = 1e12
-_WANTED = {str: "a text", Path: "a path", bool: "true or false", int: "a whole number, 0 or more"}
+_EXPECTED = {str: "a text", Path: "a path", bool: "true or false", int: "a whole number, 0 or more"}
 T = TypeVar("T")
 
 
@@ -60,13 +60,15 @@ class Reader:
         unknown = [key for key in values if key not in known]
         if unknown:
             raise UsageError(f"{name}: unknown {', '.join(unknown)}", f"known: {', '.join(known)}")
-        missing = [key for key, (item, _) in known.items() if key not in values and _needed(item)]
+        missing = [
+            key for key, (item, _) in known.items() if key not in values and _is_required(item)
+        ]
         if missing:
             raise UsageError(f"{name}: {', '.join(missing)} is missing")
         made = {}
         for key, value in values.items():
-            item, wanted = known[key]
-            made[key] = self._value(value, wanted, f"{name}: {key}", item.metadata.get(_BOUNDS))
+            item, expected = known[key]
+            made[key] = self._value(value, expected, f"{name}: {key}", item.metadata.get(_BOUNDS))
         return kind(**made)
 
     def mapping(self, data: Any, name: str) -> dict[str, Any]:
@@ -83,28 +85,28 @@ class Reader:
             raise UsageError(f"{name} must be a list", self._hint)
         return data
 
-    def _value(self, value: Any, wanted: Any, name: str, bounds: Any) -> Any:
-        if get_origin(wanted) is UnionType:
-            (wanted,) = (kind for kind in get_args(wanted) if kind is not NoneType)
-        if is_dataclass(wanted):
-            return self.make(wanted, value, name)  # type: ignore[arg-type]
-        if get_origin(wanted) is tuple:
-            return self._several(value, get_args(wanted)[0], name)
-        if get_origin(wanted) is Mapping:
-            kind = get_args(wanted)[1]
+    def _value(self, value: Any, expected: Any, name: str, bounds: Any) -> Any:
+        if get_origin(expected) is UnionType:
+            (expected,) = (kind for kind in get_args(expected) if kind is not NoneType)
+        if is_dataclass(expected):
+            return self.make(expected, value, name)  # type: ignore[arg-type]
+        if get_origin(expected) is tuple:
+            return self._several(value, get_args(expected)[0], name)
+        if get_origin(expected) is Mapping:
+            kind = get_args(expected)[1]
             found = self.mapping(value, name).items()
             return {key: self._value(one, kind, f"{name}: {key}", None) for key, one in found}
-        if wanted is Path and isinstance(value, str) and value:
+        if expected is Path and isinstance(value, str) and value:
             return self._base / value
-        if wanted in (str, bool) and isinstance(value, wanted):
+        if expected in (str, bool) and isinstance(value, expected):
             return value
-        if wanted in (int, float):
-            return _number(value, wanted, name, bounds)
-        raise _wrong(value, _WANTED[wanted], name)
+        if expected in (int, float):
+            return _number(value, expected, name, bounds)
+        raise _type_error(value, _EXPECTED[expected], name)
 
     def _several(self, value: Any, kind: Any, name: str) -> tuple[Any, ...]:
         if kind is str and not isinstance(value, list):
-            raise _wrong(value, "a list of texts", name)
+            raise _type_error(value, "a list of texts", name)
         return tuple(self._value(one, kind, name, None) for one in self.list(value, name))
 
 
@@ -113,28 +115,28 @@ def _fields(kind: Any) -> dict[str, tuple[Field[Any], Any]]:
     return {item.name: (item, types[item.name]) for item in fields(kind)}
 
 
-def _needed(item: Field[Any]) -> bool:
+def _is_required(item: Field[Any]) -> bool:
     return item.default is MISSING and item.default_factory is MISSING
 
 
-def _number(value: Any, wanted: type, name: str, bounds: tuple[float, float] | None) -> Any:
-    is_number = type(value) is int or (wanted is float and type(value) is float)
+def _number(value: Any, expected: type, name: str, bounds: tuple[float, float] | None) -> Any:
+    is_number = type(value) is int or (expected is float and type(value) is float)
     if bounds is not None:
         least, most = bounds
         fits = is_number and least <= value <= most
-        what = "a whole number" if wanted is int else "a number"
+        what = "a whole number" if expected is int else "a number"
         text = f"{what} from {least:g} to {most:g}"
-    elif wanted is int:
-        fits, text = is_number and 0 <= value <= _MOST, _WANTED[int]
+    elif expected is int:
+        fits, text = is_number and 0 <= value <= _MOST, _EXPECTED[int]
     else:
         fits, text = is_number and 0 < value <= _MOST, "a number above 0"
     if not fits:
-        raise _wrong(value, text, name)
-    return wanted(value)
+        raise _type_error(value, text, name)
+    return expected(value)
 
 
-def _wrong(value: Any, wanted: str, name: str) -> UsageError:
+def _type_error(value: Any, expected: str, name: str) -> UsageError:
     """What stands there is shown only if it is one value: a list could hold anything."""
     if isinstance(value, str | int | float | NoneType):
-        return UsageError(f"{name} is {value!r:.80}, not {wanted}")
-    return UsageError(f"{name} is not {wanted}")
+        return UsageError(f"{name} is {value!r:.80}, not {expected}")
+    return UsageError(f"{name} is not {expected}")

@@ -16,7 +16,7 @@ from typing import Any
 
 from fogline.common.errors import DataError
 from fogline.common.private_files import write_private
-from fogline.common.state_files import read_state, sealed
+from fogline.common.state_files import add_checksum, read_state
 
 FILE = "fabric-secret"
 ACCEPT_SECONDS = 3600.0
@@ -121,7 +121,7 @@ def load_secret(folder: Path) -> FabricSecret | None:
 
 def save_secret(folder: Path, secret: FabricSecret) -> None:
     """Only its owner can read it. Raises `SetupError` when it cannot be written."""
-    write_private(folder / FILE, sealed(json.dumps(secret.as_json())))
+    write_private(folder / FILE, add_checksum(json.dumps(secret.as_json())))
 
 
 def version_of(answer: Mapping[str, Any]) -> int:

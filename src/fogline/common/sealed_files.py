@@ -1,7 +1,7 @@
 """Checksums for files of other programs (SQLite, Mosquitto) that have none of their own.
 
 While such a file is in use nothing can be said about it. When its program has closed it a seal is
-written beside it, and taken away before it is opened again. So a file that changed in between is
+written beside it, and removed before it is opened again. So a file that changed in between is
 found; after a crash there is no seal, and the program itself has to find what is wrong.
 """
 
@@ -28,7 +28,7 @@ def unseal(path: Path) -> None:
 
 
 def open_seal(path: Path) -> str:
-    """Before it is opened for writing: what is wrong with it; without that, its seal is gone."""
+    """Before it is opened for writing: what is wrong with it; without that, its seal is removed."""
     try:
         wrong = broken_seal(path)
         if not wrong:

@@ -66,8 +66,8 @@ def write_state(path: Path, text: str | Iterable[str], *, copy: bool = False) ->
     parts = (text,) if isinstance(text, str) else text
     if copy:
         parts = tuple(parts)
-        replace_by(copy_of(path), _sealed(parts))
-    replace_by(path, _sealed(parts))
+        replace_by(copy_of(path), _add_checksum(parts))
+    replace_by(path, _add_checksum(parts))
 
 
 def read_state(path: Path) -> str:
@@ -77,18 +77,18 @@ def read_state(path: Path) -> str:
     try:
         if not has_checksum(data) and copy_of(path).exists():
             raise StateDamaged(path, "its checksum is missing")
-        return checked(path, data)
+        return decode_state(path, data)
     except StateDamaged:
         text = _of_copy(path)
         if text is None:
             raise
         with contextlib.suppress(OSError):
             set_aside(path)
-            replace_by(path, _sealed((text,)))
+            replace_by(path, _add_checksum((text,)))
         return text
 
 
-def checked(path: Path, data: bytes) -> str:
+def decode_state(path: Path, data: bytes) -> str:
     """The text of a state file with these bytes. Raises `StateDamaged`."""
     end = data.rfind(_MARK)
     body = memoryview(data)[: end if end >= 0 else len(data)]  # some are large
@@ -117,7 +117,7 @@ def remove_state(path: Path) -> None:
 
 
 def set_aside(path: Path) -> Path | None:
-    """Out of the way, and found by `find_damaged`; nothing where it is gone already."""
+    """Out of the way, and found by `find_damaged`; nothing where it is not there any more."""
     aside = path.with_name(f".{path.name}{DAMAGED}{time.time_ns() // 1_000_000}")
     try:
         path.rename(aside)
@@ -135,35 +135,36 @@ def find_damaged(folders: Iterable[Path]) -> Iterator[Path]:
 
 
 class SetAside:
-    """What was set aside in the folders of somebody: looked for again and again, told once each."""
+    """What was set aside in the folders of somebody: looked for again and again, reported once
+    each."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, report: Callable[[str], None]) -> None:
         self.files: list[str] = []
-        self._tell = tell
+        self._report = report
 
     def look(self, folders: Iterable[Path]) -> None:
         found = [str(path) for path in find_damaged(folders)]
         for path in found:
             if path not in self.files:
-                self._tell(f"damaged, and set aside: {path}")
+                self._report(f"damaged, and set aside: {path}")
         self.files = found
 
 
-def sealed(text: str) -> str:
+def add_checksum(text: str) -> str:
     """A whole state file as text, for who writes it in another way."""
-    return b"".join(_sealed((text,))).decode()
+    return b"".join(_add_checksum((text,))).decode()
 
 
 def _of_copy(path: Path) -> str | None:
     copy = copy_of(path)
     try:
         data = copy.read_bytes()
-        return checked(copy, data) if has_checksum(data) else None
+        return decode_state(copy, data) if has_checksum(data) else None
     except (OSError, StateDamaged):
         return None
 
 
-def _sealed(parts: Iterable[str]) -> Iterator[bytes]:
+def _add_checksum(parts: Iterable[str]) -> Iterator[bytes]:
     """The parts, a line feed if there is none at their end, and the checksum."""
     crc, last = 0, b""
     for part in parts:

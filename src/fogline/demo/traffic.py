@@ -20,7 +20,7 @@ from fogline.common.errors import SetupError
 from fogline.common.process.interrupts import ctrl_c
 from fogline.coordinator.client import CoordinatorClient
 from fogline.demo.traffic_devices import ERRONEOUS, GOOD, MALFORMED, Devices
-from fogline.demo.traffic_result import CLOUD, LOCAL, Measured, processed
+from fogline.demo.traffic_result import CLOUD, LOCAL, Measured, count_processed
 from fogline.demo.traffic_table import Progress, make_progress
 from fogline.demo.world import SiteSpec, World
 from fogline.deploy.manifest.composition import read_composition
@@ -32,7 +32,7 @@ _POLL_SECONDS = 0.25
 _WARM_RATE, _WARM_SECONDS, _WARM_SEED, _WARM_LIMIT_SECONDS = 90, 2.0, 1000, 180.0
 _DRAIN_SECONDS = 60.0
 _MORE = {"retention": {"megabytes": 64}, "metrics_seconds": 30, "trigger_ms": 2000}
-"""One machine stands for four sites: a batch every two seconds leaves room for the others."""
+"""One machine stands for four sites: a batch every two seconds leaves time for the others."""
 
 Jobs = dict[str, dict[str, Any]]
 
@@ -44,7 +44,7 @@ def run_variant(
     files = resources.as_file(resources.files("fogline.demo") / "traffic_files")
     with tempfile.TemporaryDirectory(prefix="fogline-traffic-") as folder, files as found:
         sites = [SiteSpec(name, more=_MORE) for name in (*EDGES, CLOUD)]
-        with World(Path(folder), sites, _tell) as world:
+        with World(Path(folder), sites, _print_progress) as world:
             deploy(world.client, found / f"{variant}.yaml")
             world.wait_running(PIPELINE)
             with make_progress(as_json) as progress, ctrl_c() as asked:
@@ -83,11 +83,11 @@ class _Run:
         began = time.monotonic()
         self._send(devices, "sending", asked)
         took = time.monotonic() - began
-        at_end = processed(self._counted())
+        at_end = count_processed(self._count_jobs())
         if any(devices.counts().values()):
             self._drain(devices, "coming through", max(_DRAIN_SECONDS, took))
         seconds = self._seconds if self._seconds and not asked.is_set() else took
-        return self._measured(devices.counts(), seconds, at_end)
+        return self._make_result(devices.counts(), seconds, at_end)
 
     def _warm_up(self, asked: threading.Event) -> None:
         """A first batch takes Spark many times as long as any later one, and would be all that a
@@ -98,7 +98,7 @@ class _Run:
         if not warm and not asked.is_set():
             text = f"after {_WARM_LIMIT_SECONDS:g} s the jobs have not processed their first batch"
             raise SetupError(text, "is this machine busy with something else?")
-        self._before = dict(self._counted())
+        self._before = dict(self._count_jobs())
 
     def _send(self, devices: Devices, what: str, asked: threading.Event) -> None:
         if asked.is_set():
@@ -118,7 +118,7 @@ class _Run:
         limit = time.monotonic() + seconds
 
         def complete() -> bool:
-            return is_complete(self._counted(), devices.counts())
+            return is_complete(self._count_jobs(), devices.counts())
 
         self._watch(devices, what, lambda: complete() or given_up() or time.monotonic() > limit)
         return complete()
@@ -126,10 +126,10 @@ class _Run:
     def _watch(self, devices: Devices, what: str, until: Callable[[], bool]) -> None:
         while not until():
             sent = sum(devices.counts().values())
-            self._progress.show(f"{self._variant}, {what}", sent, self._counted())
+            self._progress.show(f"{self._variant}, {what}", sent, self._count_jobs())
             time.sleep(_POLL_SECONDS)
 
-    def _counted(self) -> Jobs:
+    def _count_jobs(self) -> Jobs:
         """What every job has taken in and given out since it is warm. The sites are asked
         themselves: the coordinator hears from them every two seconds only."""
         for site in self._world.sites:
@@ -137,10 +137,10 @@ class _Run:
                 self._jobs[job["name"]] = job_counts(site, job, self._before.get(job["name"]))
         return dict(sorted(self._jobs.items()))
 
-    def _measured(
+    def _make_result(
         self, counts: Mapping[str, int], seconds: float, at_end: Mapping[str, int]
     ) -> Measured:
-        jobs = self._counted()
+        jobs = self._count_jobs()
         return Measured(
             variant=self._variant,
             seconds=seconds,
@@ -155,14 +155,14 @@ class _Run:
 
 
 def job_counts(
-    site: str, told: Mapping[str, Any], before: Mapping[str, Any] | None
+    site: str, status: Mapping[str, Any], before: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The counts of a job as its site tells them, without those before."""
+    """The counts of a job as its site reports them, without those before."""
     totals = {
-        "in": told["records_in"],
-        "out": told["records_out"],
-        "bad": told["bad"],
-        "late": told["late"],
+        "in": status["records_in"],
+        "out": status["records_out"],
+        "bad": status["bad"],
+        "late": status["late"],
     }
     earlier = before or dict.fromkeys(totals, 0)
     return {"site": site, **{key: count - earlier[key] for key, count in totals.items()}}
@@ -187,5 +187,5 @@ def is_complete(jobs: Mapping[str, Mapping[str, Any]], counts: Mapping[str, int]
     )
 
 
-def _tell(what: str) -> None:
+def _print_progress(what: str) -> None:
     click.echo(f"waiting for {what}", err=True)

@@ -1,6 +1,6 @@
 """Simulated road detectors: three streams at each edge site, some messages spoilt on purpose.
 
-Every message is told apart from every other, spoilt ones too, and counted when its broker has
+Every message is distinct from every other, malformed ones too, and counted when its broker has
 confirmed it: what jobs report can be compared with these counts to the last message.
 """
 
@@ -128,13 +128,13 @@ def stream_readings(topic: str, run: Run) -> Iterator[DeviceReading]:
     rng = random.Random(f"spoilt {run.seed}")
     for message in itertools.chain.from_iterable(messages(run, Wire("json"))):
         if rng.random() < SPOILT_SHARE:
-            yield DeviceReading(message.due_ms, topic, spoilt(rng, message.text), MALFORMED)
+            yield DeviceReading(message.due_ms, topic, spoil_message(rng, message.text), MALFORMED)
         else:
             kind = ERRONEOUS if ":null" in message.text else GOOD
             yield DeviceReading(message.due_ms, topic, message.text, kind)
 
 
-def spoilt(rng: random.Random, text: str) -> str:
+def spoil_message(rng: random.Random, text: str) -> str:
     """The same message torn off, with noise before it, or with no time to speak of."""
     kind = rng.randrange(3)
     if kind == 0:

@@ -21,8 +21,8 @@ _LETTERS = {FOG: "F", CLOUD: "C"}
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run. `processed` is what jobs 3 (`local`) and job 4 (`global`) had taken in when the
-    detectors stopped; `complete` whether everything came through afterwards."""
+    """One run. `processed` is what jobs 3 (`local`) and job 4 (`global`) had taken in when
+    the detectors stopped; `complete` whether everything came through afterwards."""
 
     variant: str
     seconds: float
@@ -35,17 +35,17 @@ class Measured:
     processed: Mapping[str, int]
 
     def as_json(self) -> dict[str, Any]:
-        told = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        told["seconds"] = round(self.seconds, 1)
-        told[_LETTERS[self.variant]] = told.pop("processed")
-        return told
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        fields["seconds"] = round(self.seconds, 1)
+        fields[_LETTERS[self.variant]] = fields.pop("processed")
+        return fields
 
     def is_like(self, other: Mapping[str, Any]) -> bool:
         """Whether comparing the two means anything: as long, at the same rate."""
         return other.get("rate") == self.rate and abs(other["seconds"] - self.seconds) < 1.0
 
 
-def processed(jobs: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+def count_processed(jobs: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
     """What jobs 3 at the edge and job 4 have taken in."""
     return {
         kind: sum(jobs[name]["in"] for name in names if name in jobs)
@@ -62,16 +62,16 @@ def differential(fog: Mapping[str, int], cloud: Mapping[str, int]) -> dict[str, 
     }
 
 
-def compared(measured: Measured, cache: Path) -> dict[str, Any]:
+def compare_runs(measured: Measured, cache: Path) -> dict[str, Any]:
     """The run as JSON, with F, C and D when the other variant has run in the same way."""
-    told = measured.as_json()
+    fields = measured.as_json()
     other = CLOUD if measured.variant == FOG else FOG
     letter = _LETTERS[other]
     kept = _read(cache / f"traffic-{other}.json")
     if letter in kept and measured.is_like(kept):
-        told[letter] = kept[letter]
-        told["D"] = differential(told["F"], told["C"])
-    return told
+        fields[letter] = kept[letter]
+        fields["D"] = differential(fields["F"], fields["C"])
+    return fields
 
 
 def keep(measured: Measured, cache: Path) -> None:

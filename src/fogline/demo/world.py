@@ -91,26 +91,26 @@ class Process:
         except subprocess.TimeoutExpired:
             self.kill()
 
-    def said(self) -> str:
+    def log_tail(self) -> str:
         """The end of what it wrote."""
         return self._log.read_text(encoding="utf-8", errors="replace")[-2000:]
 
 
 class World:
     """A context manager: inside, the sites are there, known to the coordinator, and their engines
-    run. `tell` is called with what is being waited for."""
+    run. `report` is called with what is being waited for."""
 
     def __init__(
         self,
         folder: Path,
         sites: Iterable[SiteSpec],
-        tell: Callable[[str], None] = lambda text: None,
+        report: Callable[[str], None] = lambda text: None,
         coordinator: Mapping[str, Any] | None = None,
     ) -> None:
         """`coordinator` goes into its configuration as it stands."""
         self.folder = folder
         self._specs = {site.name: site for site in sites}
-        self._tell = tell
+        self._report = report
         self._more = dict(coordinator or {})
         self.control_port, self._rest_port = free_port(), free_port()
         self.ports = {name: free_port() for name in self._specs}
@@ -147,7 +147,7 @@ class World:
             "control": {"port": self.control_port},
             **self._more,
         }
-        return self._written("coordinator.yaml", config)
+        return self._write_config("coordinator.yaml", config)
 
     def _site_config(self, name: str) -> Path:
         spec = self._specs[name]
@@ -161,9 +161,9 @@ class World:
             "min_free_megabytes": 1,
             **spec.more,
         }
-        return self._written(f"{name}.yaml", config)
+        return self._write_config(f"{name}.yaml", config)
 
-    def _written(self, name: str, config: Mapping[str, Any]) -> Path:
+    def _write_config(self, name: str, config: Mapping[str, Any]) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / name
         path.write_text(yaml.safe_dump(dict(config)), encoding="utf-8")
@@ -196,7 +196,7 @@ class World:
         """All sites are known and their engines have started."""
         for process in (self.coordinator, *self.sites.values()):
             if not process.running:
-                raise SetupError(f"{process.name} has ended: {process.said()}")
+                raise SetupError(f"{process.name} has ended: {process.log_tail()}")
         nodes = {node["name"]: node for node in self._nodes()}
         return all(
             nodes.get(name, {}).get("state") == "online" and self._engine_runs(name)
@@ -214,7 +214,7 @@ class World:
         return "revision" in self.status(site).get("engine", {})
 
     def status(self, site: str) -> dict[str, Any]:
-        """What a site tells about itself; empty while nobody answers."""
+        """What a site reports about itself; empty while nobody answers."""
         try:
             client = HttpClient(self.address(site), RemoteService(f"the site {site}"))
             return client.json("GET", "/status")
@@ -223,7 +223,7 @@ class World:
 
     def wait(self, condition: Callable[[], Any], seconds: float, what: str) -> Any:
         """The first true answer; raises SetupError when none comes in time."""
-        self._tell(what)
+        self._report(what)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if answer := condition():

@@ -88,7 +88,7 @@ def run(parent: Parent[StoreProcessConfig]) -> None:
         store.start()
         due, reported = 0.0, ("", 0)
         while not parent.gone.is_set():
-            if (config := parent.changed()) is not None:
+            if (config := parent.take_change()) is not None:
                 if any(getattr(config, key) != getattr(parent.config, key) for key in _FIXED):
                     return
                 parent.config = config
@@ -221,7 +221,7 @@ def _wait(parent: Parent[StoreProcessConfig], failure: StoreStatus, seconds: flo
     while not parent.gone.is_set() and (left := deadline - time.monotonic()) > 0:
         parent.report_status(replace(failure, revision=parent.config.revision))
         parent.wait(min(left, _STATUS_SECONDS))
-        if (config := parent.changed()) is not None:
+        if (config := parent.take_change()) is not None:
             parent.config = config
             return True
     return False

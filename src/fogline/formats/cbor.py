@@ -39,7 +39,7 @@ def records(payload: bytes) -> list[dict[str, Any]]:
     try:
         return _Items(payload).records()
     except IndexError as error:
-        raise _bad("ends too early") from error
+        raise _make_error("ends too early") from error
 
 
 class _Items:
@@ -57,7 +57,7 @@ class _Items:
         else:
             found = [self._record(kind, 0, argument, 0)]
         if self._at != len(self._data):
-            raise _bad("bytes behind the item")
+            raise _make_error("bytes behind the item")
         return found
 
     def _record(self, kind: int, _info: int, argument: int, depth: int) -> dict[str, Any]:
@@ -114,14 +114,14 @@ class _Items:
         if argument == _ENDLESS:
             return self._up_to_break(most)
         if argument > min(most, len(self._data) - self._at):
-            raise _bad("too many members")
+            raise _make_error("too many members")
         return range(argument)
 
     def _up_to_break(self, most: int) -> Iterator[int]:
         count = 0
         while self._data[self._at] != _BREAK:
             if count == most:
-                raise _bad("too many members")
+                raise _make_error("too many members")
             yield count
             count += 1
         self._at += 1
@@ -130,7 +130,7 @@ class _Items:
         """What kind of item comes, the low bits of its first byte, its argument."""
         kind, info, argument = self._first()
         while kind == _TAG:
-            tag = _ended(argument)
+            tag = _check_length(argument)
             kind, info, argument = self._first()
             if tag in (2, 3) and kind == _BYTES and 0 <= argument <= _MOST_LARGE:
                 number = _double(int.from_bytes(self._take(argument), "big"))
@@ -147,13 +147,13 @@ class _Items:
         if info == 31:
             return kind, info, _ENDLESS
         if info not in _WIDTHS:
-            raise _bad("malformed item")
+            raise _make_error("malformed item")
         return kind, info, int.from_bytes(self._take(_WIDTHS[info]), "big")
 
     def _take(self, count: int) -> bytes:
         start, self._at = self._at, self._at + count
         if self._at > len(self._data):
-            raise _bad("ends too early")
+            raise _make_error("ends too early")
         return self._data[start : self._at]
 
     def _text(self, argument: int) -> str:
@@ -169,30 +169,30 @@ class _Items:
         for _ in self._up_to_break(len(self._data)):
             found, _, argument = self._first()
             if found != kind:
-                raise _bad("malformed item")
-            yield self._take(_ended(argument))
+                raise _make_error("malformed item")
+            yield self._take(_check_length(argument))
 
 
-def _ended(argument: int) -> int:
+def _check_length(argument: int) -> int:
     if argument == _ENDLESS:
-        raise _bad("malformed item")
+        raise _make_error("malformed item")
     return argument
 
 
 def _integer(kind: int, argument: int) -> int | float:
     """What Java's long cannot hold is a double."""
-    number = _ended(argument) if argument < 1 << 63 else float(argument)
+    number = _check_length(argument) if argument < 1 << 63 else float(argument)
     return number if kind == _UNSIGNED else -1 - number
 
 
 def _simple(info: int, argument: int) -> Any:
     if info in _FLOATS:
         return struct.unpack(_FLOATS[info], argument.to_bytes(_WIDTHS[info], "big"))[0]
-    _ended(argument)
+    _check_length(argument)
     return _CONSTANTS.get(info, OTHER)
 
 
-def _bad(what: str) -> BadMessage:
+def _make_error(what: str) -> BadMessage:
     return BadMessage(f"not CBOR: {what}")
 
 

@@ -26,7 +26,7 @@ def record(header: tuple[str, ...], payload: bytes) -> dict[str, str | None]:
         raise BadMessage("not csv: a NUL byte")
     count = len(header)
     if '"' in text:
-        values = list(islice(_quoted(text), count + 1))
+        values = list(islice(_split_quoted(text), count + 1))
     else:
         values = [value or None for value in text.split(",", count)]
     if len(values) != count:
@@ -35,7 +35,7 @@ def record(header: tuple[str, ...], payload: bytes) -> dict[str, str | None]:
     return dict(zip(header, values, strict=True))
 
 
-def _quoted(text: str) -> Iterator[str | None]:
+def _split_quoted(text: str) -> Iterator[str | None]:
     at, more = 0, True
     while more:
         match = _VALUE.match(text, at)

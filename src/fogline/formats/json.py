@@ -107,11 +107,11 @@ def _inside(value: Any) -> list[Any]:
 def _without_halves(value: Any) -> Any:
     """Half a surrogate pair becomes the replacement character."""
     if isinstance(value, dict):
-        return {_whole(key): _without_halves(item) for key, item in value.items()}
+        return {_replace_surrogates(key): _without_halves(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_without_halves(item) for item in value]
-    return _whole(value) if type(value) is str else value
+    return _replace_surrogates(value) if type(value) is str else value
 
 
-def _whole(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

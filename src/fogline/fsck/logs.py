@@ -30,10 +30,10 @@ def check_segments(folder: Path) -> Iterator[Finding]:
     hint = "restore the file from a backup; without one, readers go on behind the damage"
     for found in find_problems(folder):
         where = f" at byte {found.offset}" if found.offset else ""
-        yield Finding(found.path, found.text + where, _lost(found.records), hint)
+        yield Finding(found.path, found.text + where, _describe_lost(found.records), hint)
 
 
-def _lost(records: int) -> str:
+def _describe_lost(records: int) -> str:
     if not records:
         return NOTHING
     if records < 0:

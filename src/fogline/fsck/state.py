@@ -10,8 +10,8 @@ from pathlib import Path
 from fogline.common.state_files import (
     DAMAGED,
     StateDamaged,
-    checked,
     copy_of,
+    decode_state,
     has_checksum,
 )
 from fogline.fsck.findings import NOTHING, Finding, find_files, too_large, unreadable
@@ -194,8 +194,8 @@ def find_set_aside(folder: Path, pattern: str) -> Iterator[Finding]:
 
 def _check_file(path: Path, kind: StateKind) -> Iterator[Finding]:
     copy = copy_of(path)
-    wrong = _wrong(path, kind, must=kind.required or copy.exists())
-    of_copy = _wrong(copy, kind, must=True) if copy.exists() else None
+    wrong = _find_problem(path, kind, must=kind.required or copy.exists())
+    of_copy = _find_problem(copy, kind, must=True) if copy.exists() else None
     if isinstance(wrong, Finding) or wrong is None:
         if isinstance(wrong, Finding):
             yield wrong
@@ -208,14 +208,14 @@ def _check_file(path: Path, kind: StateKind) -> Iterator[Finding]:
         yield Finding(path, wrong, kind.lost, kind.hint)
 
 
-def _wrong(path: Path, kind: StateKind, must: bool) -> str | Finding | None:
+def _find_problem(path: Path, kind: StateKind, must: bool) -> str | Finding | None:
     try:
         if too_large(path):
             return "it is far too large"
         data = path.read_bytes()
         if must and not has_checksum(data):
             return "its checksum is missing"
-        kind.understand(checked(path, data))
+        kind.understand(decode_state(path, data))
     except StateDamaged as error:
         return error.reason
     except FileNotFoundError:

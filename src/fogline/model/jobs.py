@@ -211,7 +211,7 @@ class Assignment:
             "pipeline": self.pipeline,
             "work": work_as_json(self.work),
             "reads": [place_as_json(place) for place in self.reads],
-            "routes": [_filled(vars_of(route)) for route in self.routes],
+            "routes": [_drop_empty(vars_of(route)) for route in self.routes],
             "parameters": dict(self.parameters),
             "input": dict(self.input),
             "running": self.running,
@@ -279,14 +279,14 @@ def work_from_json(data: Any) -> Work:
 
 
 def place_as_json(place: Place) -> dict[str, Any]:
-    return _filled({"topic": place.topic, "node": place.node, "broker": place.broker})
+    return _drop_empty({"topic": place.topic, "node": place.node, "broker": place.broker})
 
 
 def vars_of(item: Any) -> dict[str, Any]:
     return {name: getattr(item, name) for name in item.__dataclass_fields__}
 
 
-def _filled(values: dict[str, Any]) -> dict[str, Any]:
+def _drop_empty(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value != ""}
 
 

@@ -48,6 +48,6 @@ def prefix(text: str) -> str:
     return text.rstrip("\\") + "%"
 
 
-def declared(value: str) -> str:
+def read_pattern(value: str) -> str:
     """The value of a parameter of a stream: a prefix with `%` at its end, else a name."""
     return prefix(value[:-1]) if value.endswith("%") else value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fogline.model.question import ENTITY, METRIC, NODE, PatternTexts, Question, declared
+from fogline.model.question import ENTITY, METRIC, NODE, PatternTexts, Question, read_pattern
 
 MQTT, FABRIC = "mqtt", "storageFabric"
 """Providers whose records come to a site by themselves and lie in a log of it."""
@@ -71,7 +71,7 @@ class StreamSource:
         given = dict(self.conditions)
 
         def patterns(key: str) -> PatternTexts:
-            return (declared(given[key]),) if key in given else None
+            return (read_pattern(given[key]),) if key in given else None
 
         return Question(patterns(METRIC), patterns(ENTITY), patterns(NODE), self.share)
 

@@ -124,7 +124,7 @@ class TopicTree(Generic[T]):
             level = level.below.setdefault(name, _Level())
         level.things.append(thing)
 
-    def meeting(self, pattern: str) -> Iterator[T]:
+    def find_overlapping(self, pattern: str) -> Iterator[T]:
         """Everything under a pattern that takes a topic which `pattern` takes too."""
         names = pattern.split("/")
         pending = [(self._top, 0)]

@@ -105,7 +105,7 @@ class Engine:
         try:
             self._reconcile(self._config, place)
             while not parent.gone.is_set():
-                if (config := parent.changed()) is not None:
+                if (config := parent.take_change()) is not None:
                     self._reconcile(config, place)
                 parent.wait(self._turn(parent.news))
         finally:

@@ -39,7 +39,7 @@ def main() -> None:
     ingest = Ingest(parent.config)
     reported, due = -1, 0.0
     while not parent.gone.is_set():
-        if (config := parent.changed()) is not None:
+        if (config := parent.take_change()) is not None:
             ingest.change(config)
         try:
             ingest.tick()

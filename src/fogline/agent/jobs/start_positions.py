@@ -20,7 +20,7 @@ from fogline.common.state_files import StateDamaged, read_state, remove_state, w
 from fogline.links.start_position import END, starting_position
 from fogline.log import SiteLog, get_position, set_position
 from fogline.model.jobs import Assignment
-from fogline.spark.jobs.checkpoints import committed
+from fogline.spark.jobs.checkpoints import committed_positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def _begin(folder: Path, lives: Sequence[Life], log: str) -> int:
     for life in reversed(earlier):
         if log not in life.starts:
             break
-        done = committed(folder / "checkpoints" / life.name).get(log)
+        done = committed_positions(folder / "checkpoints" / life.name).get(log)
         if done is not None:
             return max(done, begin)
         begin = max(begin, life.starts[log])

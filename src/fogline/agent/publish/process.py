@@ -234,7 +234,7 @@ def run(parent: Parent[PublishConfig]) -> None:
     clock = _Clock()
     pause = _SHORTEST_PAUSE
     while not parent.gone.is_set():
-        if (config := parent.changed()) is not None:
+        if (config := parent.take_change()) is not None:
             publishing.change(config)
         waiting = not publishing.in_force
         busy = publishing.step()

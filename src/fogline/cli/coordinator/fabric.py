@@ -10,38 +10,38 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from fogline.cli.output.tables import coloured, console, table
+from fogline.cli.output.tables import colour_state, console, table
 from fogline.coordinator.client import find
 
 
 def show(as_json: bool) -> None:
     """Shows all sites; as JSON one object."""
-    told = find().fabric()
+    response = find().fabric()
     if as_json:
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(response))
         return
     shown = table("site", "secret", "problem")
-    for site in told["sites"]:
-        shown.add_row(escape(site["node"]), coloured(site["state"]), escape(site["problem"]))
+    for site in response["sites"]:
+        shown.add_row(escape(site["node"]), colour_state(site["state"]), escape(site["problem"]))
     console().print(shown)
-    click.echo(_made(told))
+    click.echo(_describe_secret(response))
 
 
 def rotate_secret(accept_old: float, as_json: bool) -> None:
-    told = find().rotate_secret(accept_old)
+    response = find().rotate_secret(accept_old)
     if as_json:
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(response))
         return
-    states = Counter(site["state"] for site in told["sites"])
+    states = Counter(site["state"] for site in response["sites"])
     sites = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-    click.echo(_made(told))
+    click.echo(_describe_secret(response))
     click.echo(f"sites: {sites or 'none yet'}; fogline fabric shows the progress")
 
 
-def _made(told: dict[str, Any]) -> str:
-    until = told["old_accepted_until"]
+def _describe_secret(response: dict[str, Any]) -> str:
+    until = response["old_accepted_until"]
     more = f"; previous ones are accepted until {_time(until)}" if until else ""
-    return f"the secret was created at {_time(told['made'])}{more}"
+    return f"the secret was created at {_time(response['made'])}{more}"
 
 
 def _time(seconds: float) -> str:

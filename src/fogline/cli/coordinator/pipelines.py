@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from fogline.cli.output.tables import coloured, console, listed, table
+from fogline.cli.output.tables import colour_state, console, print_items, table
 from fogline.common.errors import DataError, FoglineError, UsageError
 from fogline.coordinator.client import CoordinatorClient, find
 from fogline.deploy.manifest.composition import read_composition
@@ -30,75 +30,75 @@ def deploy(file: Path, name: str | None, wait: float, as_json: bool) -> None:
     client = find()
     text, form, name = _read(file, name)
     uploaded = _upload(client, file, text, form)
-    told = client.put_pipeline(name, text, form, packages=_hashes(uploaded))
-    told["packages"] = uploaded
+    response = client.put_pipeline(name, text, form, packages=_hashes(uploaded))
+    response["packages"] = uploaded
     if not as_json:
-        _show_diff(told)
-        click.echo(f"pipeline {name}: revision {told['revision']}")
-    if wait and told["left"]:
-        told["jobs"] = _wait(client, name, wait, quiet=as_json)
+        _show_diff(response)
+        click.echo(f"pipeline {name}: revision {response['revision']}")
+    if wait and response["left"]:
+        response["jobs"] = _wait(client, name, wait, quiet=as_json)
     if as_json:
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(response))
 
 
 def diff(file: Path, name: str | None, as_json: bool) -> None:
     client = find()
     text, form, name = _read(file, name)
     uploaded = _upload(client, file, text, form, dry_run=True)
-    told = client.diff(name, text, form, _hashes(uploaded))
+    response = client.diff(name, text, form, _hashes(uploaded))
     if as_json:
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(response))
     else:
-        _show_diff(told)
+        _show_diff(response)
 
 
 def delete(name: str, as_json: bool) -> None:
     """Deletes a pipeline, or a job of that name."""
     client = find()
     known = {pipeline["name"] for pipeline in client.pipelines()}
-    told = client.delete_pipeline(name) if name in known else client.delete_job(name)
-    click.echo(json.dumps(told) if as_json else f"{name} is deleted")
+    response = client.delete_pipeline(name) if name in known else client.delete_job(name)
+    click.echo(json.dumps(response) if as_json else f"{name} is deleted")
 
 
 def status(name: str | None, as_json: bool) -> None:
     """Shows all pipelines, or one with its jobs."""
     client = find()
     if name is not None:
-        listed([client.pipeline(name)], as_json, lambda told: _show_jobs(told[0]["jobs"]))
+        print_items([client.pipeline(name)], as_json, lambda found: _show_jobs(found[0]["jobs"]))
         return
     states = {job["name"]: job["state"] for job in client.jobs()}
     found = client.pipelines()
     for pipeline in found:
         own = [states.get(job, "waiting") for job in pipeline["jobs"]]
         pipeline["states"] = {state: own.count(state) for state in sorted(set(own))}
-    listed(found, as_json, _show_pipelines)
+    print_items(found, as_json, _show_pipelines)
 
 
 def jobs(name: str | None, as_json: bool) -> None:
     client = find()
     found = [client.job(name)] if name else client.jobs()
-    listed(found, as_json, _show_jobs)
+    print_items(found, as_json, _show_jobs)
 
 
 def sites(as_json: bool) -> None:
-    listed(find().nodes(), as_json, _show_nodes)
+    print_items(find().nodes(), as_json, _show_nodes)
 
 
 def forget(name: str, as_json: bool) -> None:
     """Forgets a node that will not come back."""
-    told = find().forget_node(name)
-    click.echo(json.dumps(told) if as_json else f"{name} is forgotten")
+    response = find().forget_node(name)
+    click.echo(json.dumps(response) if as_json else f"{name} is forgotten")
 
 
 def change(name: str, parameters: Iterable[str], running: bool | None, as_json: bool) -> None:
     """Changes parameters of a job, or whether it runs."""
-    told = find().patch_job(name, dict(_parameter(text) for text in parameters), running)
-    listed([told], as_json, _show_jobs)
+    response = find().patch_job(name, dict(_parameter(text) for text in parameters), running)
+    print_items([response], as_json, _show_jobs)
 
 
 def logs(name: str, lines: int, as_json: bool) -> None:
-    told = find().logs(name, lines)
-    click.echo(json.dumps(told) if as_json else "\n".join(told["lines"]))
+    response = find().logs(name, lines)
+    click.echo(json.dumps(response) if as_json else "\n".join(response["lines"]))
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────
@@ -119,12 +119,12 @@ def _upload(
         return []
     read = read_deployment_plan if form == "plan" else read_composition
     found = read(text)
-    told = []
+    packages = []
     for name in dict.fromkeys([*found.code_files, *found.query_files]):
         path = file.parent / name
         if path.is_file():
-            told.append(client.put_package(name, path, dry_run))
-    return told
+            packages.append(client.put_package(name, path, dry_run))
+    return packages
 
 
 def _hashes(uploaded: list[dict[str, Any]]) -> dict[str, str]:
@@ -173,9 +173,9 @@ def _not_settled(waiting: list[dict[str, Any]], seconds: float) -> FoglineError:
 # ── showing ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _show_diff(told: dict[str, Any]) -> None:
-    click.echo(told["text"] or "nothing changes")
-    for note in told["notes"]:
+def _show_diff(response: dict[str, Any]) -> None:
+    click.echo(response["text"] or "nothing changes")
+    for note in response["notes"]:
         click.echo(f"note: {note}", err=True)
 
 
@@ -191,12 +191,12 @@ def _show_jobs(found: list[dict[str, Any]]) -> None:
     shown = table("job", "pipeline", "site", "state", "in", "out", "bad", "late", "problem")
     for job in found:
         counts = [f"{job[key]:,}" for key in ("records_in", "records_out", "bad", "late")]
-        head = [job["name"], job["pipeline"], job["node"], coloured(job["state"])]
-        shown.add_row(*head, *counts, job["problem"] or _muted(job))
+        head = [job["name"], job["pipeline"], job["node"], colour_state(job["state"])]
+        shown.add_row(*head, *counts, job["problem"] or _describe_muted(job))
     console().print(shown)
 
 
-def _muted(job: dict[str, Any]) -> str:
+def _describe_muted(job: dict[str, Any]) -> str:
     """Insights that it computes without publishing them."""
     return f"muted: {', '.join(job['muted'])}" if job.get("muted") else ""
 
@@ -205,7 +205,7 @@ def _show_nodes(found: list[dict[str, Any]]) -> None:
     shown = table("node", "kind", "state", "health", "broker", "cores", "memory", "jobs", "links")
     for node in found:
         links = ", ".join(_link(to, link) for to, link in node["links"].items())
-        row = [node["name"], node["kind"], coloured(node["state"])]
+        row = [node["name"], node["kind"], colour_state(node["state"])]
         row += [_HEALTH[node.get("healthy")], node.get("broker", "")]
         memory = f"{node.get('memory_mb', 0) / 1024:.1f} GB"
         row += [str(node.get("cores", "")), memory, str(len(node["jobs"])), links]

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from fogline.cli.output.tables import coloured, console, table
+from fogline.cli.output.tables import colour_state, console, table
 from fogline.coordinator.client import find
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
@@ -16,33 +16,33 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 def show(as_json: bool) -> None:
     """Shows all sites with their scores, then all copies; as JSON one object with both."""
-    told = find().replicas()
+    response = find().replicas()
     if as_json:
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(response))
         return
-    _show_nodes(told["nodes"])
+    _show_nodes(response["nodes"])
     click.echo()
-    _show_copies(told["copies"])
-    for node in told["nodes"]:
+    _show_copies(response["copies"])
+    for node in response["nodes"]:
         if node["uncopied"]:
             click.echo(f"{node['node']}: {node['uncopied']}", err=True)
-    for job, streams in told.get("shares", {}).items():
+    for job, streams in response.get("shares", {}).items():
         for stream, nodes in streams.items():
             for node, share in nodes.items():
                 click.echo(f"{job}: {share:.0%} of {stream} is sent from {node}")
-    if told["problem"]:
-        click.echo(f"problem: {told['problem']}", err=True)
+    if response["problem"]:
+        click.echo(f"problem: {response['problem']}", err=True)
 
 
 def add(origin: str, holder: str, metrics: tuple[str, ...], as_json: bool) -> None:
-    told = find().put_replica(origin, holder, list(metrics) or None)
-    text = f"{holder} will keep a copy of {origin}: {_metrics(told['metrics'])}"
-    click.echo(json.dumps(told) if as_json else text)
+    response = find().put_replica(origin, holder, list(metrics) or None)
+    text = f"{holder} will keep a copy of {origin}: {_metrics(response['metrics'])}"
+    click.echo(json.dumps(response) if as_json else text)
 
 
 def remove(origin: str, holder: str, as_json: bool) -> None:
-    told = find().delete_replica(origin, holder)
-    click.echo(json.dumps(told) if as_json else f"{holder} no longer keeps a copy of {origin}")
+    response = find().delete_replica(origin, holder)
+    click.echo(json.dumps(response) if as_json else f"{holder} no longer keeps a copy of {origin}")
 
 
 def _show_nodes(nodes: list[dict[str, Any]]) -> None:
@@ -50,7 +50,7 @@ def _show_nodes(nodes: list[dict[str, Any]]) -> None:
     for node in nodes:
         shown.add_row(
             escape(node["node"]),
-            coloured("online" if node["online"] else "away"),
+            colour_state("online" if node["online"] else "away"),
             _size(node["bytes"]),
             _size(node["held_bytes"]),
             f"{node['failures']:,}",
@@ -68,7 +68,7 @@ def _show_copies(copies: list[dict[str, Any]]) -> None:
         shown.add_row(
             escape(copy["origin"]),
             escape(copy["holder"]),
-            coloured(copy["state"]),
+            colour_state(copy["state"]),
             escape(_metrics(copy["metrics"])),
             _size(copy["bytes"]),
             _seconds(copy["behind_seconds"]),

@@ -23,7 +23,7 @@ _COLOURS = {
 }
 
 
-def listed(
+def print_items(
     found: list[dict[str, Any]], as_json: bool, show: Callable[[list[dict[str, Any]]], None]
 ) -> None:
     """Shows a table, or one JSON object a line."""
@@ -46,6 +46,6 @@ def table(*columns: str) -> Table:
     return made
 
 
-def coloured(state: str) -> str:
+def colour_state(state: str) -> str:
     colour = _COLOURS.get(state, "yellow")
     return f"[{colour}]{state}[/]"

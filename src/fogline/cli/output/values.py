@@ -19,16 +19,16 @@ _SHOWN = {"answered": "", "copy": "from a copy", "away": "away", "refused": "ref
 """Other states are shown by their names."""
 
 
-def tell_values(found: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+def print_values(found: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     if as_json:
-        tell_rows(found, True)
+        print_rows(found, True)
         return
     names = ("time", "node", "metric", "entity", "value", "labels")
     rows = [{name: value.get(name, "") for name in names} for value in found]
-    tell_rows([row | {"labels": _labels(row["labels"])} for row in rows], False)
+    print_rows([row | {"labels": _labels(row["labels"])} for row in rows], False)
 
 
-def tell_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+def print_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     """One line per row; a table has a column for every name that any row has."""
     if as_json:
         for row in rows:
@@ -46,9 +46,9 @@ def tell_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     Console(highlight=False, markup=False, width=wide).print(table)
 
 
-def tell_nodes(told: Mapping[str, Any]) -> None:
+def print_nodes(response: Mapping[str, Any]) -> None:
     """Lists nodes that did not answer themselves."""
-    for node in told.get("nodes", ()):
+    for node in response.get("nodes", ()):
         if node["state"] != "answered":
             what = _SHOWN.get(node["state"], node["state"])
             more = [f"at {node['at']}" if "at" in node else "", _until(node), node.get("why", "")]
@@ -69,8 +69,8 @@ def _labels(labels: Any) -> str:
     return " ".join(f"{key}={value}" for key, value in (labels or {}).items())
 
 
-def flat(told: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: json.dumps(v) if isinstance(v, dict | list) else v for key, v in told.items()}
+def flat(response: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: json.dumps(v) if isinstance(v, dict | list) else v for key, v in response.items()}
 
 
 def _text(value: Any) -> str:

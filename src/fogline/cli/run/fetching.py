@@ -70,7 +70,7 @@ class Fetcher:
                     for table in self._pages(question, since, until):
                         count += self._keep(table, file, known)
             except OSError as error:
-                text = f"no room for the values of the fabric in {self._folder}: {error.strerror}"
+                text = f"no space for the values of the fabric in {self._folder}: {error.strerror}"
                 raise SetupError(text, "set FOGLINE_SCRATCH to a folder with more space") from error
             self._done[question, described] = Fetched(path, count)
         return self._done[question, described]
@@ -98,10 +98,10 @@ class Fetcher:
         cursor: str | None = ""
         while cursor is not None:
             more = [("cursor", cursor)] if cursor else []
-            table, told = self._store.arrow("GET", "/v1/range", [*asked, *more])
-            self._note(told.get("nodes"))
+            table, response = self._store.arrow("GET", "/v1/range", [*asked, *more])
+            self._note(response.get("nodes"))
             yield table
-            cursor = _next(told, cursor)
+            cursor = _next(response, cursor)
 
     def _note(self, nodes: object) -> None:
         """Of the states of a node in several responses the worst counts."""
@@ -113,8 +113,8 @@ class Fetcher:
                 self._nodes[node["node"]] = node
 
 
-def _next(told: dict[str, Any], before: str) -> str | None:
-    found = told.get("next")
+def _next(response: dict[str, Any], before: str) -> str | None:
+    found = response.get("next")
     if found is None:
         return None
     if not isinstance(found, str) or not found or found == before:
@@ -141,4 +141,6 @@ def _missing(node: dict[str, Any], until: int) -> str:
     some = ", some metrics only" if node.get("partial") else ""
     if early is not None:
         some = f", without some from before {iso_micros(early)}"
-    return f"node {name} is away; its values come from a copy at {node.get('at')}{behind}{some}"
+    return (
+        f"node {name} is unreachable; its values come from a copy at {node.get('at')}{behind}{some}"
+    )

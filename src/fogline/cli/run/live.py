@@ -99,7 +99,7 @@ class _LiveRun:
         self, seconds: float | None, stopped: Callable[[], bool], on_ready: Ready | None
     ) -> None:
         """`seconds` count from when everything runs."""
-        while not stopped() and not self._screen.reader_gone and not self._is_over(seconds):
+        while not stopped() and not self._screen.reader_ended and not self._is_over(seconds):
             self._site.tick()
             status = self._look()
             if self._began is None and status.healthy:

@@ -24,7 +24,7 @@ from fogline.model.results import Account, Result
 
 _RATE_SECONDS = 5.0
 _BESIDE_ROWS = 4
-"""Lines that are not rows: the heading, the line of rates, and room for the prompt."""
+"""Lines that are not rows: the heading, the line of rates, and space for the prompt."""
 _LONGEST_LAG = 86_400.0
 
 
@@ -113,10 +113,10 @@ class LiveTable(Screen):
         self._rates.add(account.records, account.results)
         self._read = sum(s.bytes for s in account.streams.values())
 
-    def finish(self, *told: Any) -> None:
+    def finish(self, *counts: Any) -> None:
         self._live.refresh()
         self._live.stop()
-        super().finish(*told)
+        super().finish(*counts)
 
     def render(self) -> RenderableType:
         height = max(1, self._console.size.height - _BESIDE_ROWS - (self._total is not None))

@@ -87,13 +87,13 @@ class NewestResults:
 
     def _shares(self, most: int) -> dict[str, int]:
         """Lines for each insight: one in turn until there are no more."""
-        wanted = {
+        needed = {
             name: max(1, len(keys) + bool(self.uncounted.get(name)))
             for name, keys in self._insights.items()
         }
-        shares = dict.fromkeys(wanted, 0)
+        shares = dict.fromkeys(needed, 0)
         left = most
-        while left > 0 and (open_ := [n for n in wanted if shares[n] < wanted[n]]):
+        while left > 0 and (open_ := [n for n in needed if shares[n] < needed[n]]):
             for name in open_[:left]:
                 shares[name] += 1
             left -= len(open_)
@@ -118,25 +118,25 @@ def end_of(result: Result, precision: Literal["seconds", "milliseconds"] = "seco
 
 
 def key_text(result: Result) -> str:
-    return plain(", ".join(f"{k}={_shown(v)}" for k, v in json.loads(result.key).items()))
+    return plain(", ".join(f"{k}={_show_value(v)}" for k, v in json.loads(result.key).items()))
 
 
 def value_text(result: Result) -> str:
     """Numbers short, lists as `key value, key value`."""
-    return plain(_shown(json.loads(result.record)["value"]))
+    return plain(_show_value(json.loads(result.record)["value"]))
 
 
-def _shown(value: Any) -> str:
+def _show_value(value: Any) -> str:
     match value:
         case float():
             return f"{value:.6g}"
         case str():
             return value
         case list():
-            return ", ".join(_shown(item) for item in value)
+            return ", ".join(_show_value(item) for item in value)
         case Mapping() if set(value) == {"keys", "value"}:
-            keys = " ".join(_shown(key) for key in value["keys"].values())
-            return f"{keys} {_shown(value['value'])}"
+            keys = " ".join(_show_value(key) for key in value["keys"].values())
+            return f"{keys} {_show_value(value['value'])}"
         case _:
             return json.dumps(value, ensure_ascii=False)
 

@@ -39,9 +39,9 @@ class PacedLines(Screen):
     def tick(self, account: Account) -> None:
         self._turn()
 
-    def finish(self, *told: Any) -> None:
+    def finish(self, *counts: Any) -> None:
         self._show()
-        super().finish(*told)
+        super().finish(*counts)
 
     def _turn(self) -> None:
         if self._clock() >= self._next and self._waiting:
@@ -49,7 +49,7 @@ class PacedLines(Screen):
             self._show()
 
     def _show(self) -> None:
-        shown = _varied(list(reversed(self._waiting.values())))
+        shown = _pick_varied(list(reversed(self._waiting.values())))
         others = self._others + len(self._waiting) - len(shown)
         self._waiting, self._others = {}, 0
         lines = [result_line(result) for result in reversed(shown)]
@@ -58,7 +58,7 @@ class PacedLines(Screen):
         self._write("".join(f"{line}\n" for line in lines))
 
 
-def _varied(newest_first: list[Result]) -> list[Result]:
+def _pick_varied(newest_first: list[Result]) -> list[Result]:
     """A few, of as many insights as possible."""
     firsts = list({result.insight: result for result in reversed(newest_first)}.values())
     others = [result for result in newest_first if result not in firsts]

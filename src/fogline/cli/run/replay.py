@@ -139,7 +139,7 @@ def _look(run: StreamRun, screen: Screen, asked: threading.Event) -> None:
     """Between two checks of the run: whether to stop, and what to show."""
     if asked.is_set():
         raise KeyboardInterrupt
-    if screen.reader_gone:
+    if screen.reader_ended:
         raise BrokenPipeError
     screen.tick(run.account())
 

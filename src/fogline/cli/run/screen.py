@@ -24,7 +24,7 @@ class Screen:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.reader_gone = False
+        self.reader_ended = False
 
     def __enter__(self) -> Screen:
         return self
@@ -57,7 +57,7 @@ class Screen:
             sys.stdout.write(text)
             sys.stdout.flush()
         except BrokenPipeError:
-            self.reader_gone = True
+            self.reader_ended = True
 
     def tick(self, account: Account) -> None:
         """Called about ten times a second during the run."""
@@ -83,7 +83,7 @@ class JsonScreen(Screen):
             sys.stdout.buffer.write(lines)
             sys.stdout.buffer.flush()
         except BrokenPipeError:
-            self.reader_gone = True
+            self.reader_ended = True
 
 
 def summary(

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from fogline.cli.output.values import flat, tell_nodes, tell_rows, tell_values, write_arrow
+from fogline.cli.output.values import flat, print_nodes, print_rows, print_values, write_arrow
 from fogline.common.errors import DataError, SetupError, UsageError
 from fogline.common.http.client import Patience, part
 from fogline.fabric.api.tokens_file import add_token as make_token
@@ -64,9 +64,9 @@ class QueryRequest:
 
 
 def latest(asked: QueryRequest) -> None:
-    told = asked.client().json("GET", "/v1/latest", asked.parameters())
-    tell_values(told["values"], asked.as_json)
-    tell_nodes(told)
+    response = asked.client().json("GET", "/v1/latest", asked.parameters())
+    print_values(response["values"], asked.as_json)
+    print_nodes(response)
 
 
 def values(
@@ -76,15 +76,15 @@ def values(
     newest: bool,
     arrow: Path | None,
 ) -> None:
-    wanted = [*asked.parameters(), *_between(between), _order(newest)]
-    _pages(asked, "/v1/range", wanted, limit, ("values", tell_values), arrow)
+    parameters = [*asked.parameters(), *_between(between), _order(newest)]
+    _pages(asked, "/v1/range", parameters, limit, ("values", print_values), arrow)
 
 
 def spaces(asked: QueryRequest) -> None:
-    told = asked.client().json("GET", "/v1/spaces", [_scope(asked)])
-    found = told["spaces"]
-    tell_rows(found if asked.as_json else [flat(one) for one in found], asked.as_json)
-    tell_nodes(told)
+    response = asked.client().json("GET", "/v1/spaces", [_scope(asked)])
+    found = response["spaces"]
+    print_rows(found if asked.as_json else [flat(one) for one in found], asked.as_json)
+    print_nodes(response)
 
 
 def space(
@@ -97,43 +97,47 @@ def space(
     arrow: Path | None,
 ) -> None:
     """Shows the rows of a space."""
-    wanted = [_scope(asked), *(("key", one) for one in key), *_between(between), _order(newest)]
+    parameters = [_scope(asked), *(("key", one) for one in key), *_between(between), _order(newest)]
     path = f"/v1/spaces/{part(name)}/rows"
-    _pages(asked, path, wanted, limit, ("rows", tell_rows), arrow, MOST_ROWS)
+    _pages(asked, path, parameters, limit, ("rows", print_rows), arrow, MOST_ROWS)
 
 
 def _pages(
     asked: QueryRequest,
     path: str,
-    wanted: Sequence[tuple[str, str | int | float]],
+    parameters: Sequence[tuple[str, str | int | float]],
     limit: int,
     shown: tuple[str, Callable[[Sequence[Mapping[str, Any]], bool], None]],
     arrow: Path | None,
     page_rows: int = PAGE,
 ) -> None:
     """Fetches page after page, until the last one or `limit`."""
-    store, (name, tell) = asked.client(), shown
-    told: dict[str, Any] = {}
+    store, (name, print_page) = asked.client(), shown
+    response: dict[str, Any] = {}
     cursor, left = None, limit
     tables = []
     while left > 0:
-        page = [*wanted, ("limit", min(left, page_rows)), *([("cursor", cursor)] if cursor else [])]
+        page = [
+            *parameters,
+            ("limit", min(left, page_rows)),
+            *([("cursor", cursor)] if cursor else []),
+        ]
         if arrow is not None:
-            table, told = store.arrow("GET", path, page)
+            table, response = store.arrow("GET", path, page)
             tables.append(table)
             left -= len(table)
         else:
-            told = store.json("GET", path, page)
-            tell(told[name], asked.as_json)
-            left -= len(told[name])
-        cursor = told.get("next")
+            response = store.json("GET", path, page)
+            print_page(response[name], asked.as_json)
+            left -= len(response[name])
+        cursor = response.get("next")
         if cursor is None:
             break
     if arrow is not None:
         write_arrow(arrow, tables, name)
     if cursor is not None:
         click.echo(f"there are more than {limit}: give a larger --limit", err=True)
-    tell_nodes(told)
+    print_nodes(response)
 
 
 def aggregate(
@@ -142,30 +146,30 @@ def aggregate(
     bucket: str,
     functions: Iterable[str],
 ) -> None:
-    wanted = [*asked.parameters(), *_between(between), ("bucket", bucket)]
-    wanted += [("function", function) for function in functions]
-    told = asked.client().json("GET", "/v1/aggregate", wanted)
-    tell_rows(told["rows"], asked.as_json)
-    tell_nodes(told)
+    parameters = [*asked.parameters(), *_between(between), ("bucket", bucket)]
+    parameters += [("function", function) for function in functions]
+    response = asked.client().json("GET", "/v1/aggregate", parameters)
+    print_rows(response["rows"], asked.as_json)
+    print_nodes(response)
 
 
 def metrics(asked: QueryRequest, prefix: str) -> None:
     store, cursor = asked.client(), None
-    wanted: list[tuple[str, str | int | float]] = [("prefix", prefix), ("limit", 1000)]
-    told: dict[str, Any] = {}
+    parameters: list[tuple[str, str | int | float]] = [("prefix", prefix), ("limit", 1000)]
+    response: dict[str, Any] = {}
     while True:
-        page = [*wanted, *([("cursor", str(cursor))] if cursor else [])]
-        told = store.json("GET", "/v1/metrics", page)
-        tell_rows([flat(metric) for metric in told["metrics"]], asked.as_json)
-        cursor = told.get("next")
+        page = [*parameters, *([("cursor", str(cursor))] if cursor else [])]
+        response = store.json("GET", "/v1/metrics", page)
+        print_rows([flat(metric) for metric in response["metrics"]], asked.as_json)
+        cursor = response.get("next")
         if cursor is None:
             break
-    tell_nodes(told)
+    print_nodes(response)
 
 
 def nodes(asked: QueryRequest) -> None:
-    told = asked.client().json("GET", "/v1/nodes")
-    tell_rows([flat(node) for node in told["nodes"]], asked.as_json)
+    response = asked.client().json("GET", "/v1/nodes")
+    print_rows([flat(node) for node in response["nodes"]], asked.as_json)
 
 
 def sql(
@@ -175,21 +179,23 @@ def sql(
     between: tuple[str | None, str | None] = (None, None),
 ) -> None:
     named = [*asked.parameters(), *_between(between)]
-    wanted = [pair for pair in named if pair[0] != "scope"]
-    if wanted and scope != "all":
+    parameters = [pair for pair in named if pair[0] != "scope"]
+    if parameters and scope != "all":
         raise UsageError(
             "--metric, --from and --to need --everywhere", "use WHERE in the statement"
         )
-    told = asked.client().json("POST", "/v1/sql", [*wanted, ("scope", scope)], {"sql": statement})
-    tell_rows(told["rows"], asked.as_json)
-    tell_nodes(told)
+    response = asked.client().json(
+        "POST", "/v1/sql", [*parameters, ("scope", scope)], {"sql": statement}
+    )
+    print_rows(response["rows"], asked.as_json)
+    print_nodes(response)
 
 
 def put(asked: QueryRequest, metric: str, value: str, entity: str, time: str | None) -> None:
     one = {"metric": metric, "entity": entity or "site", "value": _number(value)}
     one |= {"time": time} if time else {}
-    told = asked.client().json("POST", "/v1/values", (), {"values": [one]})
-    click.echo(json.dumps(told) if asked.as_json else "stored")
+    response = asked.client().json("POST", "/v1/values", (), {"values": [one]})
+    click.echo(json.dumps(response) if asked.as_json else "stored")
 
 
 # ── tokens ───────────────────────────────────────────────────────────────────────────────────────
@@ -203,7 +209,7 @@ def add_token(name: str, rights: Iterable[str], site: str | None) -> None:
 def list_tokens(site: str | None, as_json: bool) -> None:
     found = known_tokens(find_site(site).folder / "store")
     rows = [{"name": name, "rights": " ".join(rights)} for name, rights in found.items()]
-    tell_rows(rows, as_json)
+    print_rows(rows, as_json)
 
 
 def remove_token(name: str, site: str | None) -> None:

@@ -42,12 +42,12 @@ class Refusal:
 
 
 class Hosts:
-    """The names and addresses of one server: loopback, where it listens, and what it is told."""
+    """The names and addresses of one server: loopback, where it listens, and what is configured."""
 
     def __init__(self, listens: str, others: Iterable[str] = ()) -> None:
         """`others` are names, addresses or URLs, without regard to their port; empty ones do not
         count. Raises `UsageError` for one that cannot be."""
-        named = {_checked(listens), *(_checked(other) for other in others if other)}
+        named = {_normalise_host(listens), *(_normalise_host(other) for other in others if other)}
         self._known = named - _EVERYWHERE
 
     def refusal(
@@ -89,7 +89,7 @@ class Hosts:
             return False
 
 
-def _checked(text: str) -> str:
+def _normalise_host(text: str) -> str:
     """A host of the configuration as it is compared."""
     try:
         given = (urlsplit(text).hostname or "") if "://" in text else text

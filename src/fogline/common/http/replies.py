@@ -101,7 +101,7 @@ class ErrorReplies:
 
     def reply_unexpected(self, request: Request, error: Exception) -> Response:
         _say.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        return self._reply(500, f"this is a bug in the {self.server}", "its log tells more")
+        return self._reply(500, f"this is a bug in the {self.server}", "see its log")
 
     def handlers(self) -> dict[Any, Callable[[Request, Exception], Response]]:
         """For an application."""

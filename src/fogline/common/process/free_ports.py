@@ -1,7 +1,7 @@
-"""Ports that nobody listens on, for processes that are told theirs before they start.
+"""Ports that nobody listens on, for processes that are given theirs before they start.
 
 They are below those that Linux gives to outgoing connections: one of these may belong to a
-connection by the time somebody wants to listen on it. The last ports that a process got stay
+connection by the time somebody listens on it. The last ports that a process got stay
 reserved, by a UDP socket of the same number, which nobody minds who listens for TCP.
 """
 

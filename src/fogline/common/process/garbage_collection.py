@@ -6,7 +6,7 @@ import gc
 
 _NEW_OBJECTS = 20_000
 """That are there before somebody looks for garbage among them: most belong to what is being done
-right now, and are gone without a search."""
+right now, and are freed without a search."""
 
 
 def leave_what_is_there() -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish, not as an interruption."""
+"""Ctrl-C as a request, not as an interruption."""
 
 from __future__ import annotations
 

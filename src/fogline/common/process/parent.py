@@ -21,8 +21,8 @@ C = TypeVar("C")
 class Parent(Generic[C]):
     """The process that started us: how it configures us, and whether it is still there.
 
-    Made once, first. Ctrl-C is the parent's business. `config` and `changed` raise DataError for a
-    configuration that is not as the contract says.
+    Made once, first. Ctrl-C is the parent's business. `config` and `take_change` raise DataError
+    for a configuration that is not as the contract says.
     """
 
     def __init__(self, contract: type[C]) -> None:
@@ -36,13 +36,13 @@ class Parent(Generic[C]):
         self._newer: Any = None
         self._guard = threading.Lock()
         self.news = threading.Event()
-        """Set while there is something new: another configuration, or the parent is gone."""
+        """Set while there is something new: another configuration, or the parent has ended."""
         self.call: Callable[[], None] = lambda: None
         """Called then, by any thread."""
         signal.signal(signal.SIGTERM, lambda *_: self._end())
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def changed(self) -> C | None:
+    def take_change(self) -> C | None:
         """The configuration, if it has changed since the last call."""
         with self._guard:
             newer, self._newer = self._newer, None
@@ -51,7 +51,7 @@ class Parent(Generic[C]):
         return None if newer is None else from_json(self._contract, newer)
 
     def wait(self, seconds: float) -> None:
-        """Until something changes or the parent is gone, at most so long."""
+        """Until something changes or the parent has ended, at most so long."""
         self.news.wait(seconds)
 
     def _listen(self) -> None:
@@ -71,8 +71,8 @@ class Parent(Generic[C]):
 
 
 class StatusWriter:
-    """Writes each status that is new as a line on standard output; a parent that is gone is noticed
-    elsewhere."""
+    """Writes each status that is new as a line on standard output; a parent that has ended is
+    noticed elsewhere."""
 
     def __init__(self) -> None:
         self._last = ""

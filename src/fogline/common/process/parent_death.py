@@ -10,7 +10,7 @@ _prctl = getattr(ctypes.CDLL(None, use_errno=True), "prctl", None)
 
 
 def die_with_parent() -> None:
-    """For a new process: the kernel kills it when the *thread* that started it is gone."""
+    """For a new process: the kernel kills it when the *thread* that started it has ended."""
     _on_parent_death(signal.SIGKILL)
 
 

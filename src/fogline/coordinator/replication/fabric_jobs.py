@@ -9,7 +9,7 @@ from fogline.common.errors import QueryError
 from fogline.coordinator.nodes.store_reports import Metrics, Report, matches
 from fogline.language.parser import parse
 from fogline.model.jobs import Job, Query
-from fogline.model.question import METRIC, NODE, declared
+from fogline.model.question import METRIC, NODE, read_pattern
 from fogline.plan.analysis.build import plan_text
 from fogline.plan.analysis.scope import SCALED
 from fogline.plan.expressions import Aggregate
@@ -67,7 +67,7 @@ def fabric_streams(text: str) -> tuple[FabricStream, ...]:
     for stream in streams:
         if stream.provider.name == FABRIC:
             given = (stream.provider.get(METRIC), stream.provider.get(NODE))
-            metrics, nodes = (None if v is None else (declared(str(v)),) for v in given)
+            metrics, nodes = (None if v is None else (read_pattern(str(v)),) for v in given)
             fraction = fractions.get(stream.name, 1.0)
             reducible = fraction < 1 and stream.name not in scaled
             found.append(FabricStream(stream.name, metrics, nodes, fraction, reducible))

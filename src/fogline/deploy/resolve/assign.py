@@ -99,7 +99,7 @@ def _read_topics(job: Job, made: Mapping[FlowKey, list[str]]) -> tuple[str, ...]
 
 
 def _signed_topics(job: Job, signed: TopicTree[tuple[str, str]]) -> dict[str, str]:
-    return dict(pair for place in job.reads for pair in signed.meeting(place.topic))
+    return dict(pair for place in job.reads for pair in signed.find_overlapping(place.topic))
 
 
 def _read_place(place: Place, job: Job, topology: Topology) -> Place:

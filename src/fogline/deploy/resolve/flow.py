@@ -149,11 +149,11 @@ def _match_filters(
     for key in writers:
         topic, where = key
         if is_filter(topic):
-            found[key] = tuple(plain[where].meeting(topic))
+            found[key] = tuple(plain[where].find_overlapping(topic))
         else:
             found[key] = (key,) if key in readers else ()
         if where in wild:
-            found[key] += tuple(wild[where].meeting(topic))
+            found[key] += tuple(wild[where].find_overlapping(topic))
     return found
 
 

@@ -76,7 +76,7 @@ class _Inputs:
             return False
         topic, place = key
         trees = (self._trees[where] for where in (place, _ANYWHERE) if where in self._trees)
-        return any(found for tree in trees for found in tree.meeting(topic))
+        return any(found for tree in trees for found in tree.find_overlapping(topic))
 
 
 class _Elsewhere:

@@ -78,5 +78,5 @@ class Together:
         if self._anything:
             return
         for finding in find_unfed(self._flow, nodes, inputs):
-            if not self._doubtful or not any(self._doubtful.meeting(finding.topic)):
+            if not self._doubtful or not any(self._doubtful.find_overlapping(finding.topic)):
                 yield finding

@@ -19,7 +19,7 @@ from typing import Any
 from fogline.common.errors import DataError, SetupError, UsageError
 from fogline.common.http.auth import SHORTEST, ensure_token, find_holder, hash_token, new_token
 from fogline.common.private_files import write_private
-from fogline.common.state_files import StateDamaged, read_state, sealed
+from fogline.common.state_files import StateDamaged, add_checksum, read_state
 from fogline.fabric.api.rights import NODE, OWNER, Caller, parse_rights
 from fogline.fabric.http.secrets import Secrets, as_secrets
 
@@ -156,7 +156,7 @@ def _token(name: str, item: Any) -> Token:
 def _save(folder: Path, tokens: Mapping[str, Token]) -> None:
     hashes = {name: {"hash": t.hash, "rights": list(t.rights)} for name, t in tokens.items()}
     text = json.dumps({"version": 1, "tokens": hashes}, indent=2, sort_keys=True)
-    write_private(folder / TOKENS, sealed(text))
+    write_private(folder / TOKENS, add_checksum(text))
 
 
 @contextmanager

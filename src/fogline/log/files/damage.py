@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from fogline.common import atomic_files
-from fogline.common.state_files import StateDamaged, read_state, sealed, write_state
+from fogline.common.state_files import StateDamaged, add_checksum, read_state, write_state
 from fogline.log.errors import LogError
 from fogline.log.files.lock import WriterLock, is_written
 
@@ -58,7 +58,7 @@ def note(folder: Path, damage: Damage) -> Damage:
     new = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
     try:
         path.parent.mkdir(exist_ok=True)
-        new.write_text(sealed(json.dumps(asdict(damage)) + "\n"), encoding="utf-8")
+        new.write_text(add_checksum(json.dumps(asdict(damage)) + "\n"), encoding="utf-8")
         atomic_files.sync(new)
         with contextlib.suppress(FileExistsError):
             os.link(new, path)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from fogline.common.state_files import sealed
+from fogline.common.state_files import add_checksum
 
 _FILE = "heard"
 _NOTE_SECONDS = 1.0
@@ -42,5 +42,5 @@ class Silence:
 
 def write_heard(folder: Path, position: int, quiet_ms: int) -> None:
     partial = folder / f".{_FILE}"
-    partial.write_text(sealed(f"{position} {quiet_ms}\n"), encoding="ascii")
+    partial.write_text(add_checksum(f"{position} {quiet_ms}\n"), encoding="ascii")
     partial.replace(folder / _FILE)

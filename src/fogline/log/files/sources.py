@@ -9,7 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fogline.common.state_files import StateDamaged, checked, has_checksum, set_aside, write_state
+from fogline.common.state_files import (
+    StateDamaged,
+    decode_state,
+    has_checksum,
+    set_aside,
+    write_state,
+)
 from fogline.log.files.segments import Segment, heads, list_segments, locate
 
 NAME = "sources"
@@ -29,7 +35,7 @@ def load(folder: Path) -> SourceEpochs:
     path = folder / NAME
     try:
         data = path.read_bytes()
-        return _decode_sources(checked(path, data)) if has_checksum(data) else SourceEpochs()
+        return _decode_sources(decode_state(path, data)) if has_checksum(data) else SourceEpochs()
     except FileNotFoundError:
         return SourceEpochs()
     except (ValueError, StateDamaged):

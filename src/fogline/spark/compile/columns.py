@@ -98,7 +98,7 @@ def to_column(expr: Expr, leaves: Leaves) -> Column:
         case Apply():
             return _apply(expr, [of(a) for a in expr.arguments], leaves)
         case Guarded(condition, value):
-            return _guarded(condition, of(value), leaves)
+            return _apply_condition(condition, of(value), leaves)
         case Compare(operator, left, right):
             return _COMPARISONS[operator](of(left), of(right))
         case OneOf(operand, values):
@@ -119,7 +119,7 @@ def to_column(expr: Expr, leaves: Leaves) -> Column:
     raise PlanError(f"no Spark form for {type(expr).__name__}")
 
 
-def _guarded(condition: Expr, value: Column, leaves: Leaves) -> Column:
+def _apply_condition(condition: Expr, value: Column, leaves: Leaves) -> Column:
     terms = condition.terms if isinstance(condition, Every) else (condition,)
     needed = [
         t for t in terms if not (isinstance(t, FromOrigin) and leaves.origin(t.origins) is None)

@@ -9,7 +9,7 @@ from pyspark.sql.classic.column import Column as JavaColumn
 from pyspark.sql.utils import get_active_spark_context
 
 
-def quoted(text: Column) -> Column:
+def quote_json(text: Column) -> Column:
     """A text as a JSON string, as `to_json` writes it; a missing one is null."""
     return _call("JsonQuote", text.cast("string"))
 

@@ -38,7 +38,7 @@ def to_panes(
         F.col("channel"),
         key_json(channels, keys),
         F.unix_millis("window.start").alias("pane"),
-        *packed(layout, lambda i, j: F.col(f"a{i}_{j}")),
+        *pack_columns(layout, lambda i, j: F.col(f"a{i}_{j}")),
         F.lit(None).cast("string").alias("pass"),
         F.window_time("window").alias("_time"),
     )
@@ -53,13 +53,13 @@ def to_records(table: Table, channels: tuple[Channel, ...], layout: Layout) -> D
         F.col("channel"),
         key_json(channels, [f"k{i}" for i in range(layout.keys)]),
         F.floor("t").cast("bigint").alias("pane"),
-        *packed(layout, lambda i, j: singles[i][j]),
+        *pack_columns(layout, lambda i, j: singles[i][j]),
         F.lit(None).cast("string").alias("pass"),
         F.col("_time"),
     )
 
 
-def packed(layout: Layout, column: Callable[[int, int], Column]) -> list[Column]:
+def pack_columns(layout: Layout, column: Callable[[int, int], Column]) -> list[Column]:
     """The aggregated columns packed into the three arrays of the second stage."""
     nums, lists, blobs = [], [], []
     for index, slot in enumerate(layout.slots):
@@ -151,7 +151,7 @@ def _comoments(slot: Slot) -> list[Column]:
     return [n, F.avg(x), F.avg(y), F.var_pop(x) * n, F.var_pop(y) * n, F.covar_pop(a, b) * n]
 
 
-def _timed(slot: Slot) -> list[Column]:
+def _time_comoments(slot: Slot) -> list[Column]:
     """Comoments of time and value; times in seconds from the pane's start `o`, which comes last."""
     v = _v(slot)
     n = F.count(v)
@@ -182,7 +182,7 @@ _SLOTS: dict[str, Callable[[Slot], list[Column]]] = {
     "max": lambda s: [F.max(_v(s))],
     "moments": _moments,
     "comoments": _comoments,
-    "timed": _timed,
+    "timed": _time_comoments,
     "first": lambda s: _edge(s, F.min),
     "last": lambda s: _edge(s, F.max),
     "values": lambda s: [F.collect_list(_v(s))],

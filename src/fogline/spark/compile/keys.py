@@ -11,7 +11,7 @@ from fogline.model.streams import NUMBER
 from fogline.plan.expressions import KeyValue
 from fogline.plan.lowering.program import Channel
 from fogline.plan.operators import Key
-from fogline.spark.compile.encode import quoted
+from fogline.spark.compile.encode import quote_json
 
 
 def key_json(channels: tuple[Channel, ...], columns: list[str]) -> Column:
@@ -46,7 +46,7 @@ def _object_of_texts(keys: tuple[Key, ...], values: list[Column]) -> Column:
     for key, value in zip(keys, values, strict=False):
         parts += [
             F.lit(f"{',' if parts else '{'}{json.dumps(key.name, ensure_ascii=False)}:"),
-            quoted(value),
+            quote_json(value),
         ]
     return F.concat(*parts, F.lit("}"))
 

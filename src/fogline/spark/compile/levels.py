@@ -1,6 +1,6 @@
 """Insights over insights: results of lower levels become records of the next.
 
-Results that somebody wants to see, or that a later level reads, are handed through the stateful
+Results that somebody reads, or that a later level reads, are handed through the stateful
 step untouched, so one query gives them all.
 """
 
@@ -17,7 +17,7 @@ from fogline.plan.expressions import Field, KeyValue
 from fogline.plan.lowering.layout import Layout
 from fogline.plan.lowering.program import Channel, Level
 from fogline.spark.compile.columns import Functions, Leaves, no_functions, to_column
-from fogline.spark.compile.first_stage import packed, single_record
+from fogline.spark.compile.first_stage import pack_columns, single_record
 from fogline.spark.compile.keys import key_object, key_value
 from fogline.spark.compile.results import HANDED_THROUGH
 
@@ -85,7 +85,7 @@ def _copy(
     row = _row(
         F.lit(channel.number),
         key_object(channel.keys, keys),
-        packed(layout, column),
+        pack_columns(layout, column),
         F.col("key"),
         pane_ms,
     )
@@ -95,10 +95,10 @@ def _copy(
 
 
 def _result_leaves(numbers: dict[str, int], functions: Functions) -> Leaves:
-    def field(wanted: Field) -> Column:
-        if wanted.name == "value" and wanted.type == NUMBER:
+    def field(source: Field) -> Column:
+        if source.name == "value" and source.type == NUMBER:
             return F.col("value")
-        return key_value(KeyValue(wanted.name, wanted.type), F.col("key"))
+        return key_value(KeyValue(source.name, source.type), F.col("key"))
 
     def origin(origins: tuple[str, ...]) -> Column:
         return F.col("output").isin([numbers[name] for name in origins])

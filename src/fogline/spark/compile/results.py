@@ -18,7 +18,7 @@ from fogline.model.streams import STRING
 from fogline.plan.expressions import LIST, Aggregate, Running
 from fogline.plan.lowering.program import Level, Output, Program
 from fogline.spark.compile.columns import Functions, Leaves, no_functions, to_column
-from fogline.spark.compile.encode import iso_time, quoted
+from fogline.spark.compile.encode import iso_time, quote_json
 from fogline.spark.compile.keys import key_object, key_value
 from fogline.spark.compile.scan import Table, before_end, time_millis
 
@@ -45,7 +45,7 @@ def evaluate_windows(
 ) -> DataFrame:
     """Result rows of a level's own insights and, `above` others, those handed through from below.
 
-    Both leave the stateful step in one frame and are told apart by expressions, not by two
+    Both leave the stateful step in one frame and are distinguished by expressions, not by two
     branches: a second branch would run the stateful step twice.
     """
     through = F.col("node") == HANDED_THROUGH
@@ -197,7 +197,7 @@ def _record_result(table: Table, output: Output, number: int) -> tuple[Column, l
         millis.alias("start"),
         millis.alias("end"),
         (none if textual else value.cast("double")).alias("value"),
-        (quoted(value) if textual else F.lit(None).cast("string")).alias("text"),
+        (quote_json(value) if textual else F.lit(None).cast("string")).alias("text"),
         F.lit(1).cast("bigint").alias("count"),
         none.alias("error"),
         none.alias("fraction"),

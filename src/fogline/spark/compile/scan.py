@@ -26,7 +26,7 @@ _SMALLEST_SPLIT, _LARGEST_SPLIT = 1 << 20, 64 << 20
 _TIME = "_time"
 _STREAM = "_stream"
 _CLOCK = "_clock"
-"""Not null in rows that tell a time and nothing else."""
+"""Not null in rows that carry a time and nothing else."""
 CLOCK = ("clock", "idle", "horizon", "clockStep")
 """The options of a source whose event time also moves without records."""
 
@@ -54,7 +54,7 @@ class Input:
     """Records come from the storage fabric, which sent the stream's share of them only."""
     options: Mapping[str, str] = field(default_factory=dict)
 
-    def within(self, options: Mapping[str, str]) -> dict[str, str]:
+    def add_bounds(self, options: Mapping[str, str]) -> dict[str, str]:
         """These options of a source, with its filter made narrower by the times."""
         bounds = ((">=", self.since), ("<", self.until))
         terms: list[dict[str, Any]] = [
@@ -142,7 +142,7 @@ def source_options(
     streaming: bool,
 ) -> dict[str, str]:
     """The options of the connector's source for one scan."""
-    options = given.within(stream_options(scan, columns, pushed, given.format))
+    options = given.add_bounds(stream_options(scan, columns, pushed, given.format))
     if given.sampled:
         options.pop("sample", None)
     return options | input_options(spark, scan, given, streaming)
@@ -173,18 +173,18 @@ def _split_bytes(spark: SparkSession, given: Input) -> int:
     return min(max(share, _SMALLEST_SPLIT), _LARGEST_SPLIT)
 
 
-def _spark_type(wanted: Field) -> str:
-    if wanted == HASH:
+def _spark_type(source: Field) -> str:
+    if source == HASH:
         return "long"
-    return "double" if wanted.type == NUMBER else "string"
+    return "double" if source.type == NUMBER else "string"
 
 
 # ── reading columns ──────────────────────────────────────────────────────────────────────────────
 
 
 def _leaves(columns: Mapping[Field, str], streams: tuple[str, ...], functions: Functions) -> Leaves:
-    def column(wanted: Field) -> Column:
-        return F.col(columns[wanted])
+    def column(source: Field) -> Column:
+        return F.col(columns[source])
 
     def origin(origins: tuple[str, ...]) -> Column | None:
         return None if set(origins) >= set(streams) else F.col(_STREAM).isin(list(origins))

@@ -41,7 +41,7 @@ def read_panes(
         options = pane_options(scan, all_scans or scans, channels, layout, pane_ms, given.format)
         if options is None:
             return None
-        options = given.within(options) | input_options(spark, scan, given, streaming)
+        options = given.add_bounds(options) | input_options(spark, scan, given, streaming)
         frames.append(_read(spark, scan, options, streaming))
     table = frames[0]
     for other in frames[1:]:

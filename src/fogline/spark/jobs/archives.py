@@ -27,7 +27,7 @@ _NEVER_REPLACED = frozenset(sys.stdlib_module_names) | {"fogline", "pyspark", "p
 _archives: dict[Path, Archive] = {}
 
 
-def opened(path: Path) -> Archive:
+def open_archive(path: Path) -> Archive:
     """The package of this file, whose name is the hash of its content; opened once."""
     if path not in _archives:
         _archives[path] = Archive(path)

@@ -108,10 +108,10 @@ def _first_bad_chunk(path: Path, size: int) -> int | None:
         return None  # Spark goes on without checksums, too
     if len(sums) != _HEAD.size + 4 * -(-size // chunk):
         return size
-    return _compared(path, chunk, sums)
+    return _find_mismatch(path, chunk, sums)
 
 
-def _compared(path: Path, chunk: int, sums: bytes) -> int | None:
+def _find_mismatch(path: Path, chunk: int, sums: bytes) -> int | None:
     at, place = 0, _HEAD.size
     with path.open("rb") as file:
         while data := file.read(_READ_BYTES // chunk * chunk):

@@ -1,4 +1,4 @@
-"""How far queries came in the logs they read, as their checkpoints tell when they have ended."""
+"""How far queries came in the logs they read, as their checkpoints say when they have ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def note_logs(checkpoint: Path, logs: Iterable[str]) -> None:
     write_state(_note(checkpoint), json.dumps(list(logs)))
 
 
-def committed(folder: Path) -> dict[str, int]:
+def committed_positions(folder: Path) -> dict[str, int]:
     """For every log, the position behind the last batch that all queries with checkpoints in
     `folder` have done; nothing of a query that has done none."""
     found: dict[str, int] = {}

@@ -24,7 +24,7 @@ _PLACE = re.compile(r"\{([^{}]*)\}")
 
 def outbound(records: DataFrame, program: Program, job: str, outlet: str = "") -> DataFrame:
     """Rows of (log, topic, payload) from the records of `output_records`. `outlet`: the job under
-    whose name they are told, where that is another one."""
+    whose name they are published, where that is another one."""
     own = F.concat(F.lit(insight_log(outlet or job, "")), F.col("insight"))
     published = F.struct(
         own.alias("log"), own.alias("topic"), F.col("record").cast("binary").alias("payload")
@@ -41,13 +41,13 @@ def _command(output: Output, job: str) -> Column:
     template = next(str(p.value) for p in output.to.parameters if p.key == "topic")
     row = F.struct(
         F.lit(command_log(job, output.name)).alias("log"),
-        _rendered(template, output).alias("topic"),
+        _render_topic(template, output).alias("topic"),
         F.col("record").cast("binary").alias("payload"),
     )
     return F.when(F.col("insight") == output.name, row)
 
 
-def _rendered(template: str, output: Output) -> Column:
+def _render_topic(template: str, output: Output) -> Column:
     types = {key.name: key.expression.type for key in output.keys}
     parts: list[Column] = []
     for index, text in enumerate(_PLACE.split(template)):

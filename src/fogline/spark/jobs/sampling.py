@@ -48,12 +48,12 @@ class LiveSampling:
         needed: dict[str, list[float]] = {}
         for insight, fraction in results.where(adapting).select("insight", "fraction").collect():
             needed.setdefault(insight, []).append(fraction)
-        wanted: dict[str, float] = {}
+        chosen_fractions: dict[str, float] = {}
         for name, fractions in needed.items():
             for stream in self._streams[name]:
                 chosen = _choose(self._live[name], fractions)
-                wanted[stream] = max(wanted.get(stream, 0.0), chosen)
-        for stream, fraction in wanted.items():
+                chosen_fractions[stream] = max(chosen_fractions.get(stream, 0.0), chosen)
+        for stream, fraction in chosen_fractions.items():
             floor = self.fractions.get(stream, _HIGHEST) / 2
             self._set(stream, min(_HIGHEST, max(fraction * _MARGIN, floor, _LOWEST)))
 

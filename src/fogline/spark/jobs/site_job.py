@@ -69,7 +69,7 @@ class JobSpec:
     second: bool = False
     """It reads the panes of first stages, not messages."""
     outlet: str = ""
-    """The job under whose name its results are told, where that is another one."""
+    """The job under whose name its results are published, where that is another one."""
     muted: Path | None = None
     """A file with the names of logs, one a line, that nothing is written to; it may change."""
 
@@ -179,7 +179,7 @@ class SiteJob:
         sink = AdaptiveSink.for_program(self._spark, program, self._spec.name, self._spec.outlet)
         inputs = self._inputs(program, sink)
         if name == "windows":
-            inputs = self._clocked(program, inputs)
+            inputs = self._share_clock(program, inputs)
         compiled = compile_program(
             self._spark,
             program,
@@ -195,7 +195,7 @@ class SiteJob:
         writer = self._to_logs(compiled, name, program, live=False).outputMode("append")
         return self._run(name, writer, trigger)
 
-    def _clocked(self, program: Program, inputs: Mapping[str, Input]) -> dict[str, Input]:
+    def _share_clock(self, program: Program, inputs: Mapping[str, Input]) -> dict[str, Input]:
         """Their event times go by one another, so that none is held back by one that is silent."""
         step = max(program.pane_ms, self._spec.trigger_ms)
         common = {
@@ -300,8 +300,8 @@ def live_counts(spark: SparkSession, sources: Sequence[tuple[str, bool]]) -> dic
 
     `sources` are names, and whether what is found under them counts: the latency always does."""
     jvm: Any = spark.sparkContext._jvm
-    told = [(jvm.io.fogline.source.LiveCounts.read(name), counts) for name, counts in sources]
-    found = [([int(number) for number in text.split()], counts) for text, counts in told if text]
+    texts = [(jvm.io.fogline.source.LiveCounts.read(name), counts) for name, counts in sources]
+    found = [([int(number) for number in text.split()], counts) for text, counts in texts if text]
     if not any(records or bad for (records, bad, *_), _ in found):
         return {}
     counted = [numbers for numbers, counts in found if counts]

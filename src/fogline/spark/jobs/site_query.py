@@ -17,8 +17,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from fogline.common.backoff import Backoff
 from fogline.model.sites import QueryStatus
 from fogline.spark.jobs.checkpoint_damage import CheckpointDamage, file_damage, find_damage
-from fogline.spark.session.failures import python_traceback, told
-from fogline.spark.session.session import engine_gone
+from fogline.spark.session.failures import python_traceback, summarise_failure
+from fogline.spark.session.session import engine_has_ended
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _HEALTHY_SECONDS = 60.0
@@ -29,8 +29,8 @@ _say = logging.getLogger(__name__)
 class SiteQuery:
     """`start` makes and starts the query; it is called again after every failure.
 
-    In real time there is no `trigger_ms`, one batch follows the other; `counts` then tells what has
-    been found while a batch runs, as far as that is known. `counted` tells for every source whether
+    In real time there is no `trigger_ms`, one batch follows the other; `counts` then gives what has
+    been found while a batch runs, as far as that is known. `counted` says for every source whether
     its records count here: another query may read them too. Without it all do.
 
     A query whose checkpoint is damaged is not started again until it no longer is."""
@@ -77,12 +77,12 @@ class SiteQuery:
             self._run = str(self._query.runId)
             self._reported, self._progress = "", {}
         except Exception as error:  # the user's code may raise anything
-            if engine_gone(error):
+            if engine_has_ended(error):
                 raise
             self._note(error)
 
     def _note(self, error: BaseException | None) -> None:
-        self._problem = str(told(error)) if error is not None else "it was stopped"
+        self._problem = str(summarise_failure(error)) if error is not None else "it was stopped"
         self._detail = python_traceback(error) if error is not None else ""
         healthy = time.monotonic() - self._started > _HEALTHY_SECONDS
         if healthy:
@@ -121,7 +121,7 @@ class SiteQuery:
             state = "running" if begun else "starting"
             status = QueryStatus(self.name, state, run=self._run)
         else:
-            status = self._measured()
+            status = self._make_status()
         return replace(status, **self._counts()) if status.state == "running" else status
 
     def _look(self) -> bool:
@@ -138,7 +138,7 @@ class SiteQuery:
             self._delay_ms = _delay(before, self._progress, self._trigger_ms)
         return True
 
-    def _measured(self) -> QueryStatus:
+    def _make_status(self) -> QueryStatus:
         progress = self._progress
         sources = [source.get("metrics") or {} for source in progress["sources"]]
         counted = sources if self._counted is None else list(compress(sources, self._counted))

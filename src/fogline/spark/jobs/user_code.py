@@ -21,7 +21,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 
 from fogline.common.errors import FoglineError, UsageError
-from fogline.spark.jobs.archives import opened
+from fogline.spark.jobs.archives import open_archive
 
 UserFunction = Callable[..., DataFrame]
 
@@ -51,7 +51,7 @@ def call(function: UserFunction, records: DataFrame, parameters: Mapping[str, An
     named = any(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in signature)
     positional = [p for p in signature if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if named:
-        result = function(records, **_accepted(function, parameters))
+        result = function(records, **_accepted_parameters(function, parameters))
     elif len(positional) > 1:
         result = function(records, dict(parameters))
     else:
@@ -61,7 +61,7 @@ def call(function: UserFunction, records: DataFrame, parameters: Mapping[str, An
     return result
 
 
-def _accepted(function: UserFunction, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _accepted_parameters(function: UserFunction, parameters: Mapping[str, Any]) -> dict[str, Any]:
     signature = inspect.signature(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in signature.values()):
         return dict(parameters)
@@ -84,7 +84,7 @@ def _from_file(path: Path, name: str) -> ModuleType:
 
 def _from_archive(path: Path, module: str, name: str) -> UserFunction | None:
     """The function, called with the modules of its own package around it."""
-    archive = opened(path)
+    archive = open_archive(path)
     function = getattr(archive.module(module), name, None)
     if not callable(function):
         return None

@@ -30,7 +30,7 @@ from fogline.spark.compile.program import Compiled, compile_program
 from fogline.spark.compile.scan import Input
 from fogline.spark.jobs.sampling import LiveSampling
 from fogline.spark.run.result_output import OnLines, ResultOutput, stream_writer
-from fogline.spark.session.failures import told
+from fogline.spark.session.failures import summarise_failure
 from fogline.spark.session.session import engine_alive
 
 _POLL_SECONDS = 0.1
@@ -47,14 +47,14 @@ def run_batch(
     within: ResultRange | None = None,
 ) -> Counter[str]:
     """Computes everything over what the inputs hold now; gives the number of results by insight."""
-    compiled = _compiled(spark, program, inputs, False, functions)
+    compiled = _compile_program(spark, program, inputs, False, functions)
     with results_folder(spark) as folder, ResultOutput(spark, folder, on_lines) as output:
         for frame in compiled.frames.values():
             try:
                 with engine_alive():
                     output.write(frame if within is None else _those(frame, within))
             except PySparkException as error:
-                raise told(error) from error
+                raise summarise_failure(error) from error
     if output.failure is not None:
         raise output.failure
     return output.counts()
@@ -78,19 +78,19 @@ def results_folder(spark: SparkSession) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _compiled(
+def _compile_program(
     spark: SparkSession,
     program: Program,
     inputs: Mapping[str, Input],
     streaming: bool,
     functions: Functions,
 ) -> Compiled:
-    """What Spark does not take is told in one line, too."""
+    """What Spark does not take is reported in one line, too."""
     try:
         with engine_alive():
             return compile_program(spark, program, inputs, streaming, functions=functions)
     except PySparkException as error:
-        raise told(error) from error
+        raise summarise_failure(error) from error
 
 
 class StreamRun:
@@ -120,7 +120,7 @@ class StreamRun:
             controls = {name: f"{self._folder.name}/{name}" for name in inputs}
             self._sampling = LiveSampling(spark, program, controls)
             own = {name: replace(given, control=controls[name]) for name, given in inputs.items()}
-            compiled = _compiled(spark, program, own, True, functions)
+            compiled = _compile_program(spark, program, own, True, functions)
             folder = self._stack.enter_context(results_folder(spark))
             self._output = self._stack.enter_context(ResultOutput(spark, folder, on_lines))
             self._queries = {
@@ -178,7 +178,7 @@ class StreamRun:
                 *(int(metrics.get(k, 0)) for k in ("records", "bad", "late", "bytes"))
             )
 
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether every query has seen the end of its streams; raises what made one fail."""
         if self._output.failure is not None:
             raise self._output.failure
@@ -199,13 +199,13 @@ class StreamRun:
     def _raise_failure(self, query: StreamingQuery) -> None:
         error = query.exception()
         if error is not None:
-            raise told(error) from error
+            raise summarise_failure(error) from error
 
     def wait(self, seconds: float | None = None, on_tick: Callable[[], None] | None = None) -> bool:
         """Waits for the end of all streams, or for so many seconds; True at the end."""
         deadline = None if seconds is None else time.monotonic() + seconds
         with engine_alive():
-            while not self.finished():
+            while not self.is_finished():
                 if deadline is not None and time.monotonic() >= deadline:
                     return False
                 if on_tick:
@@ -214,7 +214,7 @@ class StreamRun:
         return True
 
     def stop(self) -> None:
-        """Ends the queries and hands over what they have written; an engine that is gone already
+        """Ends the queries and hands over what they have written; an engine that has ended already
         has none left to end."""
         with self._stack, suppress(SetupError), engine_alive():
             for query in self._queries.values():

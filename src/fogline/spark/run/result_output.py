@@ -30,7 +30,7 @@ class ResultOutput:
     """The output of one run. Use as a context manager: leaving it ends the reading.
 
     What `on_lines` raises is kept as `failure`; later lines are then dropped, so that queries that
-    write do not wait for a reader that is gone.
+    write do not wait for a reader that has ended.
     """
 
     def __init__(self, spark: SparkSession, folder: Path, on_lines: OnLines) -> None:
@@ -80,7 +80,7 @@ class ResultOutput:
         return self._counts
 
     def close(self) -> None:
-        """Waits until everything written has been read; an engine that is gone writes no more."""
+        """Waits until everything written has been read; an engine that has ended writes no more."""
         if self._descriptor < 0:
             return
         with suppress(Py4JError, ConnectionError):

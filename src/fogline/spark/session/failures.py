@@ -25,7 +25,7 @@ def python_traceback(error: BaseException) -> str:
     return ""
 
 
-def told(error: BaseException) -> DataError:
+def summarise_failure(error: BaseException) -> DataError:
     """Spark's failure in one line: the exception of the user's code with its place, or else the
     innermost cause, without the stack."""
     text = str(error)

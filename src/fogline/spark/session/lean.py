@@ -2,7 +2,7 @@
 
 To see whether an argument is one of numpy, PySpark 4.3 imports its testing package, and with that
 numpy, pandas, Arrow and whatever can draw plots: most of a second at every start, and eighty
-megabytes. A stand-in answers that one question; whoever wants more of the package gets the real
+megabytes. A stand-in answers that one question; whoever needs more of the package gets the real
 one.
 """
 

@@ -34,7 +34,7 @@ def own_folder(parent: Path) -> Path:
 
 
 def remove_left(parent: Path) -> None:
-    """Those of processes that are gone; others, and those of other users, are left alone."""
+    """Those of processes that have ended; others, and those of other users, are left alone."""
     for folder in parent.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             if not _is_held(folder):

@@ -66,19 +66,19 @@ def open_session(
         raise SetupError(f"Spark does not start: {str(error).splitlines()[0]}") from error
 
 
-def engine_gone(error: BaseException) -> bool:
-    """Whether an error means that Spark's process is gone, not that Spark refused something."""
+def engine_has_ended(error: BaseException) -> bool:
+    """Whether an error means that Spark's process has ended, not that Spark refused something."""
     lost = isinstance(error, Py4JError | ConnectionError)
     return lost and not isinstance(error, Py4JJavaError | BrokenPipeError)
 
 
 @contextmanager
 def engine_alive() -> Iterator[None]:
-    """Inside, a Spark process that goes away is told as such, not as a broken connection."""
+    """Inside, a Spark process that ends is reported as such, not as a broken connection."""
     try:
         yield
     except (Py4JError, ConnectionError) as error:
-        if not engine_gone(error):  # the engine's own words; a reader of results gone
+        if not engine_has_ended(error):  # the engine's own words; a reader of results ended
             raise
         hint = "it was ended from outside or ran out of memory (FOGLINE_MEMORY); start again"
         raise SetupError("the Spark engine died", hint) from error
@@ -96,7 +96,7 @@ def _launch(conf: SparkConf) -> JavaGateway:
 
 
 def _end(java: subprocess.Popen[bytes]) -> None:
-    """Before its folder is removed. It ends by itself when nobody can tell it anything more."""
+    """Before its folder is removed. It ends by itself when nobody can reach it any more."""
     with suppress(OSError, subprocess.TimeoutExpired):
         if java.stdin is not None:
             java.stdin.close()
@@ -112,7 +112,7 @@ def _pass_on(reader: int) -> None:
 
 
 _QUICK = "-XX:+UseParallelGC"
-"""A run over what is there wants throughput; a site, which waits and answers, has its own."""
+"""A run over what is there needs throughput; a site, which waits and answers, has its own."""
 
 
 def _configuration(settings: Settings) -> dict[str, str]:
@@ -136,7 +136,7 @@ def _configuration(settings: Settings) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         # Where in our code a column was made helps no user, and costs more than making it.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
-        "spark.local.dir": str(_spilled(settings)),
+        "spark.local.dir": str(_spill_folder(settings)),
         "spark.pyspark.python": sys.executable,
     }
 
@@ -151,7 +151,7 @@ def _java_options(settings: Settings) -> str:
     return f"{own} {settings.java}".rstrip()
 
 
-def _spilled(settings: Settings) -> Path:
+def _spill_folder(settings: Settings) -> Path:
     """Where state and shuffled rows go. The workers of a cluster have folders of their own."""
     local = settings.engine.startswith("local")
     return own_folder(settings.scratch) if local else settings.scratch

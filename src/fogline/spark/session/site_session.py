@@ -13,7 +13,7 @@ _FRUGAL = (
 """A site may be a small machine: what an idle engine does not need goes back to the system."""
 
 _BROADCAST_BLOCK = "128k"
-"""Spark allocates a whole block to tell tasks a few kilobytes, twice a batch. In a small heap its
+"""Spark allocates a whole block to send tasks a few kilobytes, twice a batch. In a small heap its
 usual 4 MB each start another search for garbage in all of it."""
 
 _SHUFFLE_WAIT_MS = 3
