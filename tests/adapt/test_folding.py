@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fogline.adapt.replication.folding import folded
+from fogline.adapt.replication.folding import fold_history
 from fogline.adapt.replication.stability import (
     DAY,
     NodeHistory,
@@ -31,7 +31,7 @@ def test_folding_what_is_old_changes_no_score(
 ) -> None:
     whole = NodeHistory(0.0, (*old, *new), tuple(restarts))
     recent = sum(1 for fail in whole.fails if NOW - fail <= 7 * DAY)
-    small = folded(whole, max(recent, 1))
+    small = fold_history(whole, max(recent, 1))
     assert len(small.fails) <= max(recent, 1)
     assert len(small.restarts) <= max(recent, 1)
     assert small.failures == len(whole.fails)
@@ -42,8 +42,8 @@ def test_folding_what_is_old_changes_no_score(
 @given(st.lists(ANY, min_size=1, max_size=30), st.integers(0, 10), st.integers(0, 10))
 def test_folding_again_is_folding_once(fails: list[float], first: int, second: int) -> None:
     whole = NodeHistory(0.0, tuple(fails), tuple(fails))
-    twice = folded(folded(whole, first + second), second)
-    once = folded(whole, second)
+    twice = fold_history(fold_history(whole, first + second), second)
+    once = fold_history(whole, second)
     assert twice.fails == once.fails
     assert twice.past.closeness == pytest.approx(once.past.closeness)
     assert (twice.past.fails, twice.past.restarts) == (once.past.fails, once.past.restarts)
@@ -53,7 +53,7 @@ def test_folding_again_is_folding_once(fails: list[float], first: int, second: i
 def test_a_node_that_fails_all_the_time_stays_the_most_unstable() -> None:
     often = NodeHistory(0.0, tuple(NOW - 60.0 * n for n in range(5000)))
     seldom = NodeHistory(0.0, (NOW - DAY, NOW - 2 * DAY))
-    assert instability(folded(often, 1000), NOW) > instability(seldom, NOW)
+    assert instability(fold_history(often, 1000), NOW) > instability(seldom, NOW)
 
 
 def test_failures_of_the_past_keep_a_node_from_taking_data() -> None:

@@ -23,7 +23,7 @@ from fogline.adapt.replication.stability import (
     period,
     stability,
 )
-from fogline.adapt.replication.uncopied import uncopied
+from fogline.adapt.replication.uncopied import find_uncopied
 from fogline.common.errors import DataError
 
 NOW = 30 * DAY
@@ -195,7 +195,7 @@ def test_a_node_that_nobody_has_room_for_does_not_keep_others_from_a_copy() -> N
 
 def test_why_data_is_not_safe_elsewhere() -> None:
     def why(replicas: Replicas, nodes: int = 3) -> dict[str, str]:
-        return uncopied(CLUSTER, replicas, RoundLimits(nodes), NOW)
+        return find_uncopied(CLUSTER, replicas, RoundLimits(nodes), NOW)
 
     large = Replicas({**SIZES, "worse": 300 * 2**20})
     assert why(large)["worse"] == (
@@ -208,18 +208,18 @@ def test_why_data_is_not_safe_elsewhere() -> None:
         "bad": "no copy: others come first in this round"
     }
     assert "settings" in why(Replicas(SIZES), 0)["bad"]
-    assert "reached" in why(Replicas(SIZES, away=frozenset({"bad"})))["bad"]
+    assert "reached" in why(Replicas(SIZES, offline=frozenset({"bad"})))["bad"]
     assert "rests" in why(Replicas(SIZES, chosen={"bad": NOW}))["bad"]
     everybody = frozenset(("bad", name) for name in CLUSTER)
     assert "refused" in why(Replicas(SIZES, refused=everybody))["bad"]
     shaky = {name: failing(3, 2.5) for name in CLUSTER}
-    told = uncopied(shaky, Replicas(SIZES), RoundLimits(), NOW)
+    told = find_uncopied(shaky, Replicas(SIZES), RoundLimits(), NOW)
     assert set(told) == set(CLUSTER)
     assert all("failed more than once" in text for text in told.values())
 
 
 def test_nodes_that_are_away_neither_give_nor_take() -> None:
-    replicas = Replicas(SIZES, away=frozenset({"worse", "good"}))
+    replicas = Replicas(SIZES, offline=frozenset({"worse", "good"}))
     (placed,) = choose(CLUSTER, replicas, RoundLimits(nodes=1), NOW)
     assert (placed.origin, placed.destination) == ("bad", "fine")
 
@@ -274,10 +274,10 @@ def rounds(draw: st.DrawFn) -> tuple[dict[str, NodeHistory], Replicas, RoundLimi
         capacity=draw(st.dictionaries(st.sampled_from(NAMES), st.integers(0, 100))),
         otherwise=draw(st.integers(0, 100)),
     )
-    away = draw(st.frozensets(st.sampled_from(NAMES), max_size=2))
+    offline = draw(st.frozensets(st.sampled_from(NAMES), max_size=2))
     pieces = draw(st.dictionaries(st.sampled_from(NAMES), st.integers(0, 50)))
     sizes = {n: draw(size) for n in cluster}
-    return cluster, Replicas(sizes, copies, chosen, away, pieces=pieces), limits
+    return cluster, Replicas(sizes, copies, chosen, offline, pieces=pieces), limits
 
 
 @given(rounds())
@@ -292,12 +292,12 @@ def test_a_round_keeps_every_limit(
     assert len(set(origins)) == len(origins)
     assert len(set(destinations)) == len(destinations)
     assert not set(destinations) & {n for n, at in replicas.chosen.items() if NOW - at < DAY}
-    assert not (set(origins) | set(destinations)) & replicas.away
+    assert not (set(origins) | set(destinations)) & replicas.offline
     for p in placed:
         assert p.origin != p.destination
         assert cluster[p.origin].fails
         assert len(cluster[p.destination].fails) <= 1
-        rest = replicas.sizes[p.origin] - replicas.held(p.origin, p.destination)
+        rest = replicas.sizes[p.origin] - replicas.held_bytes(p.origin, p.destination)
         assert p.size == rest > 0 if p.whole else replicas.pieces[p.origin] <= p.size < rest
         used = sum(c.size for c in replicas.copies if c.destination == p.destination)
         assert used + p.size <= limits.capacity.get(p.destination, limits.otherwise)

@@ -2,7 +2,7 @@
 
 One run draws nodes with uniform latencies between them, some of them slow by a Zipf factor, a node
 that computes, and sources at other nodes, each of which may have replicas at some nodes. Reading at
-home, without replicas, is the baseline; what is told is how far the placement stays below it.
+home, without replicas, is the baseline; what is reported is how far the placement stays below it.
 Seeded: the same arguments give the same numbers.
 """
 

@@ -60,7 +60,7 @@ class StabilityOutcome:
     """The instability of every node, at every round."""
     chosen: tuple[int, ...]
     """How often each node's data was chosen to be copied."""
-    wanted: tuple[int, ...]
+    requested: tuple[int, ...]
     """For each node: the blocks it had stored until then, summed over all steps it was down."""
     reached: tuple[int, ...]
     """Of these, the ones that could be read elsewhere."""
@@ -71,8 +71,8 @@ class StabilityOutcome:
 
     def reachable(self, nodes: Sequence[int] | None = None) -> float:
         """The share of the data of these nodes (of all) that could be read while they were down."""
-        of = range(len(self.wanted)) if nodes is None else nodes
-        return sum(self.reached[n] for n in of) / max(1, sum(self.wanted[n] for n in of))
+        of = range(len(self.requested)) if nodes is None else nodes
+        return sum(self.reached[n] for n in of) / max(1, sum(self.requested[n] for n in of))
 
 
 def zipf_rates(nodes: int, seed: int, least: float = 0.0001, exponent: float = 2.0) -> list[float]:
@@ -82,7 +82,7 @@ def zipf_rates(nodes: int, seed: int, least: float = 0.0001, exponent: float = 2
 
 
 def document_rates() -> tuple[float, ...]:
-    """50 Zipf rates like those that the document tells of: three nodes between 0.27 % and 0.86 %,
+    """50 Zipf rates like those that the document describes: three nodes between 0.27 % and 0.86 %,
     most near 0.01 %. Of the eight draws in 20,000 that are closest to both ends it is the one with
     the widest gap behind the third."""
     return tuple(zipf_rates(50, seed=11_823))
@@ -112,7 +112,7 @@ class _Cluster:
         self.chosen: dict[str, float] = {}
         self.times_chosen = [0] * count
         self.scores: list[tuple[float, ...]] = []
-        self.wanted = [0] * count
+        self.requested = [0] * count
         self.reached = [0] * count
         self.copied = 0
 
@@ -171,17 +171,17 @@ class _Cluster:
             if bits and origin != holder
         ]
         sizes = {str(n): held[n].bit_count() for n, held in enumerate(self.blocks)}
-        away = frozenset(str(n) for n, back in enumerate(self.back_at) if step < back)
-        return Replicas(sizes, tuple(copies), dict(self.chosen), away)
+        offline = frozenset(str(n) for n, back in enumerate(self.back_at) if step < back)
+        return Replicas(sizes, tuple(copies), dict(self.chosen), offline)
 
     def _look(self, step: int) -> None:
         up = self._up(step)
         for node, back in enumerate(self.back_at):
             if step < back:
-                self.wanted[node] += self.stored[node].bit_count()
-                self.reached[node] += self._left(node, up).bit_count()
+                self.requested[node] += self.stored[node].bit_count()
+                self.reached[node] += self._reachable_blocks(node, up).bit_count()
 
-    def _left(self, origin: int, holders: Sequence[int]) -> int:
+    def _reachable_blocks(self, origin: int, holders: Sequence[int]) -> int:
         bits = 0
         for holder in holders:
             bits |= self.blocks[holder][origin]
@@ -198,12 +198,12 @@ class _Cluster:
 
     def outcome(self) -> StabilityOutcome:
         everyone = range(len(self.blocks))
-        left = sum(self._left(node, everyone).bit_count() for node in everyone)
+        left = sum(self._reachable_blocks(node, everyone).bit_count() for node in everyone)
         return StabilityOutcome(
             histories=self.histories(),
             scores=tuple(self.scores),
             chosen=tuple(self.times_chosen),
-            wanted=tuple(self.wanted),
+            requested=tuple(self.requested),
             reached=tuple(self.reached),
             survived=left / max(1, sum(bits.bit_count() for bits in self.stored)),
             copied=self.copied,

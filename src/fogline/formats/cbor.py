@@ -48,7 +48,7 @@ class _Items:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
-        self._room = _MOST_FIELDS
+        self._left = _MOST_FIELDS
 
     def records(self) -> list[dict[str, Any]]:
         kind, _, argument = self._head()
@@ -69,8 +69,8 @@ class _Items:
         if depth >= MOST_DEPTH:
             raise too_deep()
         found: dict[str, Any] = {}
-        for _ in self._members(argument, self._room):
-            self._room -= 1
+        for _ in self._members(argument, self._left):
+            self._left -= 1
             name = self._name(depth + 1)
             value = self._value(depth + 1)
             if name is not None:

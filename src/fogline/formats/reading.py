@@ -1,7 +1,7 @@
 """One way from a message to its records, whatever its format: values by name, and the event time.
 
-`read` gives everything that is in a message. Who wants only some fields looks them up with
-`values.lookup` and converts them with `values.CONVERT`; who wants all takes `all_fields`.
+`read` gives everything that is in a message. Who needs only some fields looks them up with
+`values.lookup` and converts them with `values.CONVERT`; who needs all takes `all_fields`.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def owner_of(folder: Path) -> Owner:
 
 
 def is_running(folder: Path, owner: Owner) -> bool:
-    """Whether somebody works in the folder, as far as its locks tell. Takes none that stays."""
+    """Whether somebody works in the folder, as far as its locks show. Takes none that stays."""
     if owner is GATEWAY_FOLDER:
         return is_written(folder / "jobs")
     lock = folder / ("agent.lock" if owner is SITE_FOLDER else "lock")

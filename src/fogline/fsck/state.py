@@ -73,7 +73,7 @@ SITE = (
     StateKind(
         "copies.json",
         "which copies of other sites are kept here",
-        "start the site: the coordinator says it again, or tell it with fogline replicas",
+        "start the site: the coordinator says it again, or set it with fogline replicas",
         json.loads,
     ),
     StateKind(

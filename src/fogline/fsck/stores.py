@@ -77,10 +77,10 @@ def _check_files(folder: Path, known: Manifest, again: str) -> Iterator[Finding]
         if wrong := data_files.what_is_wrong(folder / "data" / listed.name, listed):
             lost = _values(listed) if not again else f"nothing: {again}"
             yield Finding(folder / "data" / listed.name, wrong, lost, again or _START)
-    for gone in known.lost:
-        path = folder / "damaged" / gone.name
+    for file in known.lost:
+        path = folder / "damaged" / file.name
         yield Finding(
-            path, f"it was damaged, and is set aside: {gone.reason}", _values(gone), _ASIDE
+            path, f"it was damaged, and is set aside: {file.reason}", _values(file), _ASIDE
         )
 
 

@@ -22,7 +22,7 @@ from fogline.language.ast import (
 from fogline.language.faults import Fault
 from fogline.language.keywords import RESERVED
 from fogline.language.literals import position
-from fogline.language.parts import Part, condition, expression, made, tail_keys, with_tail_keys
+from fogline.language.parts import Part, condition, expression, make_part, tail_keys, with_tail_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +113,12 @@ class CallParts:
             at=position(self.name),
         )
         inside = self.arguments if self.test is None else [*self.arguments, self.test]
-        return made(node, inside, levels=1)
+        return make_part(node, inside, levels=1)
 
     def _function(self) -> str:
         name = str(self.name)
         if name.upper() in RESERVED:
-            raise reserved(self.name)
+            raise reserved_fault(self.name)
         return name if self.declared or not name.isascii() else name.upper()
 
     def _expressions(self) -> list[Expression]:
@@ -128,7 +128,7 @@ class CallParts:
         return None if self.test is None else condition(self.test)
 
 
-def reserved(name: Token) -> Fault:
+def reserved_fault(name: Token) -> Fault:
     return Fault(
         "SYNTAX", f"{name.upper()} is a word of the language and names no function", position(name)
     )

@@ -81,14 +81,14 @@ class Stop:
 
 
 def diagnose(stop: Stop) -> Fault:
-    broken = _broken(stop.found, stop.at)
+    broken = _find_broken(stop.found, stop.at)
     if broken is not None:
         return broken
-    message = f"expected {_expected(stop)}, found {_shown(stop.found)}"
+    message = f"expected {_describe_expected(stop)}, found {_show_text(stop.found)}"
     return Fault("SYNTAX", message, stop.at, _hint(stop))
 
 
-def _broken(found: str, at: Position) -> Fault | None:
+def _find_broken(found: str, at: Position) -> Fault | None:
     """Things that are wrong wherever they stand."""
     if found[:1] in ('"', "'") and (len(found) < 2 or found[-1] != found[0]):
         return Fault(
@@ -104,7 +104,7 @@ def _broken(found: str, at: Position) -> Fault | None:
     return None
 
 
-def _shown(found: str) -> str:
+def _show_text(found: str) -> str:
     if not found:
         return "the end of the text"
     cut = found if len(found) <= 30 else found[:30] + "…"
@@ -113,7 +113,7 @@ def _shown(found: str) -> str:
     return f"the character U+{ord(cut[0]):04X}" if len(cut) == 1 else repr(cut)
 
 
-def _expected(stop: Stop) -> str:
+def _describe_expected(stop: Stop) -> str:
     if stop.last is not None and stop.last.type in _BEHIND:
         return _BEHIND[stop.last.type]
     accepted, found = stop.accepted, stop.found
@@ -129,7 +129,7 @@ def _expected(stop: Stop) -> str:
         return " or ".join(words_of(accepted))
     if "FUNCTION" in accepted:
         return "a statement such as name = COMPUTE …"
-    return _listed(accepted)
+    return _list_choices(accepted)
 
 
 _SIGNS = {
@@ -147,7 +147,7 @@ _SIGNS = {
 }
 
 
-def _listed(accepted: AbstractSet[str]) -> str:
+def _list_choices(accepted: AbstractSet[str]) -> str:
     signs = [sign for terminal, sign in _SIGNS.items() if terminal in accepted]
     clauses = [w for w in ("BY", "WHEN", "EVERY", "WITH", "TO", "FROM") if _has(w, accepted)]
     if "SEMICOLON" in accepted:
@@ -207,11 +207,11 @@ def _list_hint(stop: Stop) -> str:
 
 
 def _meant_hint(stop: Stop) -> str:
-    meant = _meant(stop.found, stop.accepted)
+    meant = _guess_word(stop.found, stop.accepted)
     return f"did you mean {meant}?" if meant else ""
 
 
-def _meant(found: str, accepted: AbstractSet[str]) -> str:
+def _guess_word(found: str, accepted: AbstractSet[str]) -> str:
     word = found.upper()
     if word in _OTHER_LANGUAGES:
         return _OTHER_LANGUAGES[word]

@@ -26,7 +26,15 @@ from fogline.language.ast import (
 )
 from fogline.language.calls import Argument, CallParts
 from fogline.language.literals import position
-from fogline.language.parts import Clause, Part, condition, deepest, expression, grouped, made
+from fogline.language.parts import (
+    Clause,
+    Part,
+    condition,
+    deepest,
+    expression,
+    group_part,
+    make_part,
+)
 
 DECLARED: ContextVar[frozenset[str]] = ContextVar("DECLARED", default=frozenset())
 """The functions the file declares; their names keep their case."""
@@ -75,7 +83,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
     def group(self, children: Children) -> Part:
         inner, *clauses = children
-        return grouped(inner, tuple(clauses))
+        return group_part(inner, tuple(clauses))
 
     # ── calls ──────────────────────────────────────────────────────────────────────────────
 
@@ -140,12 +148,12 @@ class ExpressionBuilder(Transformer[Token, Any]):
     def binary(self, children: Children) -> Part:
         left, operator, right = children
         node = Binary(str(operator), expression(left), expression(right), at=left.node.at)
-        return made(node, (left, right), tail=right.tail)
+        return make_part(node, (left, right), tail=right.tail)
 
     def negate(self, children: Children) -> Part:
         minus, operand = children
         node = Negate(expression(operand), at=position(minus))
-        return made(node, (operand,), levels=1, tail=operand.tail)
+        return make_part(node, (operand,), levels=1, tail=operand.tail)
 
     # ── conditions ─────────────────────────────────────────────────────────────────────────
 
@@ -167,15 +175,15 @@ class ExpressionBuilder(Transformer[Token, Any]):
             value,
             at=position(operator) if left is None else left.node.at,
         )
-        return made(node, (right,) if left is None else (left, right), tail=right.tail)
+        return make_part(node, (right,) if left is None else (left, right), tail=right.tail)
 
     def membership(self, children: Children) -> Part:
         left, _, values = children
-        return made(Membership(expression(left), values, at=left.node.at), (left,))
+        return make_part(Membership(expression(left), values, at=left.node.at), (left,))
 
     def own_membership(self, children: Children) -> Part:
         word, values = children
-        return made(Membership(None, values, at=position(word)), ())
+        return make_part(Membership(None, values, at=position(word)), ())
 
     def members(self, children: Children) -> tuple[Number | Text, ...]:
         return tuple(children)
@@ -190,17 +198,17 @@ class ExpressionBuilder(Transformer[Token, Any]):
     def negation(self, children: Children) -> Part:
         word, operand = children
         node = Not(condition(operand), at=position(word))
-        return made(node, (operand,), levels=1, tail=operand.tail)
+        return make_part(node, (operand,), levels=1, tail=operand.tail)
 
     def both(self, children: Children) -> Part:
         left, right = children
         node = And(condition(left), condition(right), at=left.node.at)
-        return made(node, (left, right), tail=right.tail)
+        return make_part(node, (left, right), tail=right.tail)
 
     def either(self, children: Children) -> Part:
         left, right = children
         node = Or(condition(left), condition(right), at=left.node.at)
-        return made(node, (left, right), tail=right.tail)
+        return make_part(node, (left, right), tail=right.tail)
 
     # ── the clauses that may stand inside parentheses ──────────────────────────────────────
 

@@ -34,7 +34,7 @@ def source_line(text: str, at: Position) -> str:
     end = text.find("\n", start)
     first = start if at.column <= SHOWN - 20 else start + at.column - LEAD
     last = min(first + SHOWN, len(text) if end < 0 else end)
-    return "".join(map(_shown, text[first:last])).rstrip()
+    return "".join(map(_show_character, text[first:last])).rstrip()
 
 
 def _line_start(text: str, line: int) -> int:
@@ -44,7 +44,7 @@ def _line_start(text: str, line: int) -> int:
     return start
 
 
-def _shown(character: str) -> str:
+def _show_character(character: str) -> str:
     if character.isprintable():
         return character
     return " " if character.isspace() else "\N{REPLACEMENT CHARACTER}"

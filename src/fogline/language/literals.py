@@ -59,8 +59,8 @@ def span(sign: Token | None, amount: Token, unit: Token) -> Interval:
         raise Fault("BAD_WINDOW", "a window must be longer than nothing", at)
     factor = TIME_UNITS.get(unit.upper())
     if factor is None:
-        return EventWindow(_whole(amount, 1, MAX_WINDOW_EVENTS, at), at=at)
-    return TimeWindow(_whole(amount, factor, MAX_WINDOW_MILLIS, at), at=at)
+        return EventWindow(_whole_amount(amount, 1, MAX_WINDOW_EVENTS, at), at=at)
+    return TimeWindow(_whole_amount(amount, factor, MAX_WINDOW_MILLIS, at), at=at)
 
 
 def session(gap: Interval, at: Position) -> SessionWindow:
@@ -74,7 +74,7 @@ def session(gap: Interval, at: Position) -> SessionWindow:
     return SessionWindow(gap.millis, at=at)
 
 
-def _whole(amount: Token, factor: int, limit: int, at: Position) -> int:
+def _whole_amount(amount: Token, factor: int, limit: int, at: Position) -> int:
     timed = limit == MAX_WINDOW_MILLIS
     if float(amount) * factor > limit:
         most = "3650 days" if timed else f"{limit} events"

@@ -1,7 +1,7 @@
 """From query text to its tree.
 
 `parse` answers any text with a `QueryFile` or a `QueryError`, in bounded time and without
-recursion. After a problem it goes on behind the next `;`, so one call tells several problems.
+recursion. After a problem it goes on behind the next `;`, so one call reports several problems.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CLOSING = frozenset({"RPAR", "RSQB"})
 
 
 def parse(text: str) -> QueryFile:
-    """The tree of a query file; raises `QueryError` with every problem that can be told."""
+    """The tree of a query file; raises `QueryError` with every problem that can be found."""
     if len(text) > MAX_TEXT_BYTES or len(text.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
         size = f"the text is larger than {MAX_TEXT_BYTES // 1024} KiB"
         raise QueryError((Problem("TOO_LARGE", size, 1, 1, hint="split it into several files"),))

@@ -56,7 +56,7 @@ class Part:
     """… and the clauses behind it, inside the parentheses."""
 
 
-def made(
+def make_part(
     node: Expression | Condition,
     parts: Iterable[Part],
     *,
@@ -65,7 +65,7 @@ def made(
 ) -> Part:
     """The part for a node over other parts; `levels` is what it adds to the nesting."""
     below = deepest(parts)
-    return checked(Part(node, below.nesting + levels, below.height + 1, tail=tail))
+    return check_depth(Part(node, below.nesting + levels, below.height + 1, tail=tail))
 
 
 def deepest(parts: Iterable[Part]) -> Part:
@@ -77,7 +77,7 @@ def deepest(parts: Iterable[Part]) -> Part:
     return Part(_NO_NODE, nesting, height)
 
 
-def checked(part: Part) -> Part:
+def check_depth(part: Part) -> Part:
     if part.nesting > MAX_NESTING:
         raise too_deep(part.node.at, f"more than {MAX_NESTING} levels of nesting")
     if part.height > MAX_HEIGHT:
@@ -89,12 +89,12 @@ def too_deep(at: Position, what: str) -> Fault:
     return Fault("TOO_DEEP", what, at, "compute a part of it as an insight of its own")
 
 
-def grouped(inner: Part, clauses: tuple[Clause, ...]) -> Part:
+def group_part(inner: Part, clauses: tuple[Clause, ...]) -> Part:
     """A part in parentheses. Parentheses around a name or a call with BY add no level, since the
     printer sets them where the text may have had none."""
     free = inner.inner is None and (inner.nesting == 0 or inner.tail)
     levels = 0 if free else 1
-    return checked(
+    return check_depth(
         Part(inner.node, inner.nesting + levels, inner.height, inner=inner, clauses=clauses)
     )
 
@@ -138,7 +138,7 @@ def _refuse_clauses(part: Part) -> None:
         )
 
 
-def unwrapped(part: Part) -> tuple[Part, tuple[Clause, ...]]:
+def unwrap_part(part: Part) -> tuple[Part, tuple[Clause, ...]]:
     """What stands in the outermost parentheses, and the clauses found inside them."""
     clauses: tuple[Clause, ...] = ()
     while part.inner is not None:

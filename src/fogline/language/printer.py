@@ -160,11 +160,11 @@ def _print(first: _Place) -> str:
         if isinstance(piece, str):
             output.append(piece)
         else:
-            pending.extend(reversed(_bracketed(piece)))
+            pending.extend(reversed(_bracket_place(piece)))
     return "".join(output)
 
 
-def _bracketed(place: _Place) -> list[_Piece]:
+def _bracket_place(place: _Place) -> list[_Piece]:
     pieces = _pieces(place.node)
     if _level(place) < place.level:
         return ["(", *pieces, ")"]
@@ -229,14 +229,14 @@ def _comparison(node: Comparison) -> list[_Piece]:
     right: list[_Piece] = [_Place(node.right, _SUM)]
     if isinstance(node.right, Metric) and not node.right.streams and not is_bare(node.right.name):
         right = ["(", *right, ")"]
-    return [*_left(node.left), node.operator, " ", *right]
+    return [*_left_pieces(node.left), node.operator, " ", *right]
 
 
 def _membership(node: Membership) -> list[_Piece]:
-    return [*_left(node.left), f"IN ({', '.join(map(_atom, node.values))})"]
+    return [*_left_pieces(node.left), f"IN ({', '.join(map(_atom, node.values))})"]
 
 
-def _left(left: Expression | None) -> list[_Piece]:
+def _left_pieces(left: Expression | None) -> list[_Piece]:
     return [] if left is None else [_Place(left, _SUM), " "]
 
 
@@ -244,9 +244,9 @@ def _call(call: Call) -> list[_Piece]:
     pieces: list[_Piece] = [call.function]
     if call.parameters:
         pieces.append(f"[{', '.join(map(write_number, call.parameters))}]")
-    pieces += ["(", *_joined(_inside(call)), ")"]
+    pieces += ["(", *_join_pieces(_inside(call)), ")"]
     if call.keys:
-        pieces += [" BY ", *_joined([_Place(key)] for key in call.keys)]
+        pieces += [" BY ", *_join_pieces([_Place(key)] for key in call.keys)]
     return pieces
 
 
@@ -271,7 +271,7 @@ def _keys(keys: tuple[KeyExpression, ...]) -> str:
     return "".join(_print(_Place(key)) + ", " for key in keys)[:-2]
 
 
-def _joined(items: Iterable[list[_Piece]]) -> list[_Piece]:
+def _join_pieces(items: Iterable[list[_Piece]]) -> list[_Piece]:
     pieces: list[_Piece] = []
     for item in items:
         pieces += [", ", *item] if pieces else item

@@ -14,7 +14,7 @@ from fogline.language.ast import (
     QueryFile,
     Stream,
 )
-from fogline.language.calls import reserved
+from fogline.language.calls import reserved_fault
 from fogline.language.expressions import Children, ExpressionBuilder
 from fogline.language.faults import Fault
 from fogline.language.keywords import RESERVED
@@ -26,7 +26,7 @@ from fogline.language.parts import (
     condition,
     expression,
     tail_keys,
-    unwrapped,
+    unwrap_part,
     with_tail_keys,
 )
 
@@ -48,13 +48,13 @@ class StatementBuilder(ExpressionBuilder):
     def function(self, children: Children) -> Function:
         word, name, *arguments, target = children
         if name.upper() in RESERVED:
-            raise reserved(name)
+            raise reserved_fault(name)
         names = tuple(map(str, arguments))
         return Function(str(name), names, literals.string(target), at=position(word))
 
     def insight(self, children: Children) -> Insight:
         name, value, *outside = children
-        value, inside = unwrapped(value)
+        value, inside = unwrap_part(value)
         return _insight(name, value, _clauses((*inside, *outside)))
 
     # ── providers ──────────────────────────────────────────────────────────────────────────

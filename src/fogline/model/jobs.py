@@ -252,7 +252,7 @@ def name_assignments(assignments: Any, jobs: Any) -> Any:
 
 
 def outlet_of(job: str, work: Work) -> str:
-    """An insight keeps its topic when another job computes it from now on: that job tells its
+    """An insight keeps its topic when another job computes it from now on: that job publishes its
     results under the name of the one before."""
     return (work.outlet if isinstance(work, Query) else "") or job
 

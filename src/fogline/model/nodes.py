@@ -36,7 +36,7 @@ class Node:
     broker: str = ""
     """Where records for it are sent: mqtt://host:port."""
     address: str = ""
-    """Where it tells about itself: http://host:port."""
+    """Where it serves its REST interface: http://host:port."""
     store: str = ""
     """Where its values can be asked for: http://host:port. Empty without a store."""
     engine: str = ""
@@ -101,7 +101,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One job at one node, as the node itself tells it."""
+    """One job at one node, as the node itself reports it."""
 
     job: str
     version: str
@@ -167,9 +167,9 @@ class NodeView:
     reported_at: float = 0.0
     """When it last published anything."""
     instance: str = ""
-    """Tells the starts of its process apart."""
+    """Distinguishes the starts of its process."""
     clean: bool = False
-    """Gone, and it said so itself: it was stopped, it has not failed."""
+    """Offline, and it said so itself: it was stopped, it has not failed."""
     healthy: bool | None = None
     """Whether it last reported that all its parts run; None where it does not report it."""
 

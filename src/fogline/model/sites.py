@@ -1,4 +1,4 @@
-"""Names that everything at a site agrees on, and what a job tells about itself."""
+"""Names that everything at a site agrees on, and what a job reports about itself."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def fabric_log(question: Question) -> str:
 
 
 def insight_log(outlet: str, insight: str) -> str:
-    """The log, and the topic, of an insight's results; `outlet` is the job that tells them, or the
-    one before it whose name they keep."""
+    """The log, and the topic, of an insight's results; `outlet` is the job that publishes them, or
+    the one before it whose name they keep."""
     return f"insights/{outlet}/{insight}"
 
 

@@ -99,13 +99,13 @@ def matches(pattern: str, topic: str) -> bool:
     """Whether a filter (without `$share/…`) takes a topic; wildcards do not open `$` topics."""
     if topic.startswith("$") and pattern[:1] in ("+", "#"):
         return False
-    wanted, levels = pattern.split("/"), topic.split("/")
-    for place, level in enumerate(wanted):
+    filter_levels, levels = pattern.split("/"), topic.split("/")
+    for place, level in enumerate(filter_levels):
         if level == "#":
             return True
         if place >= len(levels) or level not in ("+", levels[place]):
             return False
-    return len(wanted) == len(levels)
+    return len(filter_levels) == len(levels)
 
 
 class TopicTree(Generic[T]):

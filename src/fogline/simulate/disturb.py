@@ -53,11 +53,11 @@ def rubbish(
         for message in chunk:
             mixed.append(message)
             while rng.random() < share:
-                mixed.append(DueMessage(message.due_ms, malformed(rng, message.text, format)))
+                mixed.append(DueMessage(message.due_ms, make_malformed(rng, message.text, format)))
         yield mixed
 
 
-def malformed(rng: random.Random, text: str, format: FormatName) -> str:
+def make_malformed(rng: random.Random, text: str, format: FormatName) -> str:
     """A one-line message that no reader of the format can take for a record."""
     kind = rng.randrange(4)
     if kind == 0:

@@ -69,7 +69,7 @@ def _senml(batch: EventBatch) -> list[str]:
     fields = batch.stream.fields
     elements = [_elements(field, batch.columns[field.name]) for field in fields]
     rows = map("".join, zip(*elements, strict=True))
-    # Every element starts with a comma; the first one's is not wanted.
+    # Every element starts with a comma; the first one's is dropped.
     return [
         f'{time},{{"e":[{row[1:]}],"bt":{time}}}'
         for time, row in zip(batch.times, rows, strict=True)

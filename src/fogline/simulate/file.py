@@ -1,6 +1,6 @@
 """Writes a simulated stream to a file or to standard output, as fast as it can be made.
 
-A file has one message a line (csv: after a header line). A reader that goes away early, as `head`
+A file has one message a line (csv: after a header line). A reader that ends early, as `head`
 does, ends the writing without an error.
 """
 

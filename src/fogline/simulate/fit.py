@@ -88,14 +88,16 @@ class Fit:
             turn = seconds * STEPS[label] + self.phase[person, place]
             moved = MOTION[label] * np.sin(2 * np.pi * turn) + rng.normal(0, 0.08, index.size)
             value = self.rest[person, place] + self.response[place] * moved
-            columns[channel] = self._sent(rng, value, 5)
+            columns[channel] = self._make_values(rng, value, 5)
         for lead, gain in ((1, 1.0), (2, 0.8)):
             value = gain * heartbeat(beat) + rng.normal(0, 0.03, index.size)
-            columns[f"ecg_lead_{lead}"] = self._sent(rng, value, 6)
+            columns[f"ecg_lead_{lead}"] = self._make_values(rng, value, 6)
         columns["label"] = series.numbers(label.astype(np.float64), 0)
         return {field.name: columns[field.name] for field in FIELDS}
 
-    def _sent(self, rng: np.random.Generator, value: Floats, decimals: int) -> list[FieldValue]:
+    def _make_values(
+        self, rng: np.random.Generator, value: Floats, decimals: int
+    ) -> list[FieldValue]:
         spiked = series.spikes(rng, value, SPIKED, 2.0)
         return series.with_gaps(rng, series.numbers(spiked, decimals), MISSING)
 

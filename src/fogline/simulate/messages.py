@@ -33,7 +33,7 @@ class Wire:
 
 def messages(run: Run, wire: Wire) -> Iterator[list[DueMessage]]:
     """All messages in the order they are to be sent, in lists of some thousand."""
-    chunks = _encoded(run, wire.format)
+    chunks = _encode_run(run, wire.format)
     if wire.shuffle:
         chunks = disturb.shuffle(chunks, wire.shuffle, run.seed)
     if wire.bad:
@@ -41,6 +41,6 @@ def messages(run: Run, wire: Wire) -> Iterator[list[DueMessage]]:
     return chunks
 
 
-def _encoded(run: Run, format: FormatName) -> Iterator[list[DueMessage]]:
+def _encode_run(run: Run, format: FormatName) -> Iterator[list[DueMessage]]:
     for batch in batches(run):
         yield list(map(DueMessage, batch.times, encode_batch(batch, format)))

@@ -80,13 +80,13 @@ def _wait_until(moment: float) -> None:
 
 
 class _Sender:
-    """One connection: connect, then send as often as wanted, then settle, then close."""
+    """One connection: connect, then send as often as needed, then settle, then close."""
 
     def __init__(self, broker: BrokerUrl) -> None:
         self.broker = broker
         self.sent = 0
         self.acknowledged = 0
-        self._room = threading.Semaphore(WINDOW)
+        self._window = threading.Semaphore(WINDOW)
         self._answered = threading.Event()
         self._refusal = ""
         self._client = paho.Client(CallbackAPIVersion.VERSION2)
@@ -115,8 +115,8 @@ class _Sender:
             raise FoglineError(f"the broker at {self.broker} refuses: {self._refusal}", hint)
 
     def send(self, message: DueMessage) -> None:
-        if not self._room.acquire(timeout=ACKNOWLEDGE_SECONDS):
-            raise self._silent()
+        if not self._window.acquire(timeout=ACKNOWLEDGE_SECONDS):
+            raise self._timeout_error()
         self._client.publish(self.broker.topic, message.payload(), qos=1)
         self.sent += 1
 
@@ -128,14 +128,14 @@ class _Sender:
             if self.acknowledged > seen:
                 seen, deadline = self.acknowledged, time.monotonic() + ACKNOWLEDGE_SECONDS
             if time.monotonic() > deadline:
-                raise self._silent()
+                raise self._timeout_error()
             time.sleep(0.01)
 
     def close(self) -> None:
         self._client.disconnect()
         self._client.loop_stop()
 
-    def _silent(self) -> FoglineError:
+    def _timeout_error(self) -> FoglineError:
         missing = self.sent - self.acknowledged
         return FoglineError(
             f"the broker at {self.broker} acknowledged nothing for {ACKNOWLEDGE_SECONDS:.0f} s",
@@ -157,4 +157,4 @@ class _Sender:
         self, client: paho.Client, data: Any, mid: int, reason: ReasonCode, more: Properties
     ) -> None:
         self.acknowledged += 1
-        self._room.release()
+        self._window.release()

@@ -29,8 +29,8 @@ def wave(hour: Floats, peak: float) -> Floats:
 
 def rush(hour: Floats, peak: float, width: float = 1.5) -> Floats:
     """A bump between 0 and 1 around an hour of the day."""
-    away = np.minimum(np.abs(hour - peak), 24 - np.abs(hour - peak))
-    return np.asarray(np.exp(-0.5 * (away / width) ** 2), dtype=np.float64)
+    distance = np.minimum(np.abs(hour - peak), 24 - np.abs(hour - peak))
+    return np.asarray(np.exp(-0.5 * (distance / width) ** 2), dtype=np.float64)
 
 
 def drift(time_ms: Ints, phase: Floats, minutes: float) -> Floats:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from fogline.adapt.replication.stability import SHORTEST_GAP, NodeHistory, Past
 
 
-def folded(history: NodeHistory, most: int) -> NodeHistory:
+def fold_history(history: NodeHistory, most: int) -> NodeHistory:
     """The same history with at most so many failures and restarts by their times."""
     fails = max(len(history.fails) - most, 0)
     restarts = max(len(history.restarts) - most, 0)

@@ -132,8 +132,8 @@ def _any_placement(query: ReplicaQuery) -> dict[str, str]:
                     return True
         return False
 
-    away = [s for s in query.sources if all(c.node != s.home for c in s.candidates)]
-    for source in away:
+    remote = [s for s in query.sources if all(c.node != s.home for c in s.candidates)]
+    for source in remote:
         if not seat(source, set()):
             hint = "more slots, or more nodes to read it at"
             raise DataError(f"no node has a slot left for source {source.name}", hint)

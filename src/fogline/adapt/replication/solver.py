@@ -51,10 +51,10 @@ def least_stale(
     ranks = {value: i for i, value in enumerate(sorted({c.staleness for c in choices}))}
     stalest = problem.add_variable("stalest", lowBound=0, upBound=len(ranks))
     problem += stalest
-    for taken in _grouped([c.source for c in choices]).values():
+    for taken in _group_indexes([c.source for c in choices]).values():
         problem += pulp.lpSum(x[i] for i in taken) == 1
         problem += pulp.lpSum(ranks[choices[i].staleness] * x[i] for i in taken) <= stalest
-    for at in _grouped([c.node if c.replica else "" for c in choices], skip="").values():
+    for at in _group_indexes([c.node if c.replica else "" for c in choices], skip="").values():
         if slots is not None and len(at) > slots:
             problem += pulp.lpSum(x[i] for i in at) <= slots
     status = _run(problem, seconds)
@@ -92,7 +92,7 @@ def _run(problem: Any, seconds: float) -> int:
     return int(problem.sol_status)
 
 
-def _grouped(keys: Sequence[str], skip: str | None = None) -> dict[str, list[int]]:
+def _group_indexes(keys: Sequence[str], skip: str | None = None) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for i, key in enumerate(keys):
         if key != skip:

@@ -94,10 +94,10 @@ class Replicas:
     copies: tuple[Replica, ...] = ()
     chosen: Mapping[str, float] = field(default_factory=dict)
     """When each node's data was last chosen to be copied."""
-    away: frozenset[str] = frozenset()
+    offline: frozenset[str] = frozenset()
     """Nodes that cannot be reached now: they neither give nor take."""
     refused: frozenset[tuple[str, str]] = frozenset()
-    """Origins and destinations that somebody does not want together."""
+    """Origins and destinations that somebody has refused together."""
     pieces: Mapping[str, int] = field(default_factory=dict)
     """The least bytes of a node's data that can be copied without the rest and are nowhere else
     yet; the data of nodes that are not named is copied as a whole or not at all."""
@@ -110,12 +110,12 @@ class Replicas:
         if len({(c.origin, c.destination) for c in self.copies}) < len(self.copies):
             raise DataError("one destination holds two replicas of the same origin")
 
-    def held(self, origin: str, destination: str) -> int:
+    def held_bytes(self, origin: str, destination: str) -> int:
         return sum(
             c.size for c in self.copies if (c.origin, c.destination) == (origin, destination)
         )
 
-    def room(self, destination: str, limits: RoundLimits) -> int:
+    def space(self, destination: str, limits: RoundLimits) -> int:
         """Bytes of replicas that a node can still take."""
         used = sum(copy.size for copy in self.copies if copy.destination == destination)
         return max(limits.capacity.get(destination, limits.otherwise) - used, 0)
@@ -153,7 +153,7 @@ class Placement:
     completes: bool
     """Whether the destination already held a part."""
     whole: bool = True
-    """False where there is room for a part only: then `size` is the room."""
+    """False where there is space for a part only: then `size` is the space."""
 
 
 def period(fail: float, now: float) -> str:
@@ -198,7 +198,7 @@ def most_stable(
     able = [
         name
         for name, history in histories.items()
-        if name not in replicas.away
+        if name not in replicas.offline
         and history.failures <= limits.most_fails
         and not is_recent(replicas.chosen.get(name), limits, now)
         and not is_recent(max(history.fails, default=None), limits, now)
@@ -213,13 +213,13 @@ def choose(
     """One round: for each unstable node, the worst first, the best destination still free.
 
     A destination takes the data of one node a round. It is passed over when it holds all of that
-    node's data already or has no room for the rest. A node of the better half of the pool (as the
+    node's data already or has no space for the rest. A node of the better half of the pool (as the
     pool was when the round began) that holds a part of the data goes before the others. A node may
     give and take in one round, since one failure long ago makes it no worse a destination; where
     only itself is left for a node, it changes places with one before it.
 
-    Where nobody has room for all of a node's data, it goes in part to who has most room. A node
-    that nobody has room for does not count among the N: it would keep the others from theirs.
+    Where nobody has space for all of a node's data, it goes in part to who has most space. A node
+    that nobody has space for does not count among the N: it would keep the others from theirs.
     """
     if not math.isfinite(now):
         raise DataError("the time now is no number")
@@ -257,13 +257,13 @@ def _change_places(
 def _offer(origin: str, name: str, replicas: Replicas, limits: RoundLimits) -> Placement | None:
     if origin == name or (origin, name) in replicas.refused:
         return None
-    held, room = replicas.held(origin, name), replicas.room(name, limits)
+    held, space = replicas.held_bytes(origin, name), replicas.space(name, limits)
     rest = replicas.sizes[origin] - held
-    if 0 < rest <= room:
+    if 0 < rest <= space:
         return Placement(origin, name, rest, held > 0)
     piece = replicas.pieces.get(origin)
-    if rest > 0 and piece is not None and 0 < piece <= room:
-        return Placement(origin, name, room, held > 0, whole=False)
+    if rest > 0 and piece is not None and 0 < piece <= space:
+        return Placement(origin, name, space, held > 0, whole=False)
     return None
 
 
@@ -280,7 +280,7 @@ def _in_need(
     return [
         name
         for name in _by_instability(histories, now)
-        if name not in replicas.away
+        if name not in replicas.offline
         and outgoing[name] < limits.outgoing
         and not is_recent(replicas.chosen.get(name), limits, now)
     ]

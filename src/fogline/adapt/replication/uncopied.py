@@ -17,7 +17,7 @@ from fogline.adapt.replication.stability import (
 _MEBIBYTE = 1 << 20
 
 
-def uncopied(
+def find_uncopied(
     histories: Mapping[str, NodeHistory], replicas: Replicas, limits: RoundLimits, now: float
 ) -> dict[str, str]:
     """The reason for each node that has failed, stores something and has no replica of all of it.
@@ -41,7 +41,7 @@ def _why(
     limits: RoundLimits,
     now: float,
 ) -> str:
-    if name in replicas.away:
+    if name in replicas.offline:
         return "it cannot be reached"
     if not limits.nodes or not limits.outgoing:
         return "the settings allow none by stability"
@@ -49,18 +49,23 @@ def _why(
     able = [other for other in most_stable(histories, replicas, everybody, now) if other != name]
     if not able:
         hours = limits.recent / 3600
-        text = "every other site is away, has failed more than once, or has failed or been chosen"
+        text = (
+            "every other site is offline, has failed more than once, or has failed or been chosen"
+        )
         return f"{text} within {hours:g} h"
     able = [other for other in able if (name, other) not in replicas.refused]
     if not able:
         return "it is refused at all sites that could hold one"
     rest, other = min(
-        (replicas.sizes[name] - replicas.held(name, other) - replicas.room(other, limits), other)
+        (
+            replicas.sizes[name] - replicas.held_bytes(name, other) - replicas.space(other, limits),
+            other,
+        )
         for other in able
     )
     if rest > 0:
-        room, needed = replicas.room(other, limits), replicas.sizes[name]
-        text = f"it stores {_size(needed)}, and no site can take more than {_size(room)}"
+        space, needed = replicas.space(other, limits), replicas.sizes[name]
+        text = f"it stores {_size(needed)}, and no site can take more than {_size(space)}"
         return f"{text} of copies (capacity_megabytes)"
     if is_recent(replicas.chosen.get(name), limits, now):
         return f"it was chosen within {limits.recent / 3600:g} h and rests"

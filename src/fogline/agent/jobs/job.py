@@ -22,7 +22,7 @@ from fogline.model.sample_fractions import SampleFractions
 from fogline.model.sites import bad_log, command_log, insight_log, late_log, out_log, stream_log
 from fogline.model.streams import FABRIC, MQTT, StreamSource
 from fogline.plan.analysis.query_file import LoadedQuery, check_text
-from fogline.plan.lowering.split import chosen
+from fogline.plan.lowering.split import choose_insights
 from fogline.plan.operators import Emit, Scan, walk_plan
 
 
@@ -126,7 +126,7 @@ def make_job(assignment: Assignment, settings: Settings, local: bool = False) ->
     """Raises FoglineError when this site cannot run it."""
     if isinstance(assignment.work, Query):
         loaded = check_text(assignment.work.text, settings)
-        loaded = replace(loaded, plan=chosen(loaded.plan, assignment.work.insights))
+        loaded = replace(loaded, plan=choose_insights(loaded.plan, assignment.work.insights))
         job = AgentJob(assignment, loaded, local)
         for stream in job.streams():
             if not stream.in_log and stream.provider != "file":

@@ -23,7 +23,7 @@ from fogline.adapt.replication.stability import (
     instability,
     stability,
 )
-from fogline.adapt.replication.uncopied import uncopied
+from fogline.adapt.replication.uncopied import find_uncopied
 from fogline.coordinator.nodes.replicas import (
     STABILITY,
     Decision,
@@ -110,7 +110,7 @@ def by_stability(situation: Situation, limits: RoundLimits) -> tuple[Decision, .
 
 def without_copy(situation: Situation, limits: RoundLimits) -> dict[str, str]:
     """Why nodes that have failed have no copy of all their values, after a round."""
-    return uncopied(_histories(situation), _replicas(situation), limits, situation.now)
+    return find_uncopied(_histories(situation), _replicas(situation), limits, situation.now)
 
 
 def _histories(situation: Situation) -> dict[str, NodeHistory]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from fogline.adapt.replication.folding import folded
+from fogline.adapt.replication.folding import fold_history
 from fogline.adapt.replication.stability import NodeHistory, Past
 from fogline.coordinator.nodes.node_history import FAIL, FORGOTTEN, RESTART, KnownNode, NodeChange
 from fogline.coordinator.repository import schema
@@ -102,7 +102,7 @@ def _thin(connection: Connection, name: str) -> None:
     counts = {row[0]: int(row[1]) for row in connection.execute(mine)}
     if max(counts.values()) < MOST_EVENTS + _SLACK:
         return
-    history = folded(read_histories(connection, name)[name], MOST_EVENTS)
+    history = fold_history(read_histories(connection, name)[name], MOST_EVENTS)
     for kind, count in counts.items():
         own = (table.c.name == name) & (table.c.kind == kind)
         earliest = select(table.c.id).where(own).order_by(table.c.at, table.c.id)

@@ -117,7 +117,7 @@ class Analysis:
         value = insight.value
         return Guarded(insight.condition, value) if insight.condition else value
 
-    def nested(self, insight: ast.Insight) -> Analysed:
+    def analyse_nested(self, insight: ast.Insight) -> Analysed:
         """An inner aggregate, analysed as a hidden insight."""
         return self._analyse(insight, hidden=True)
 
@@ -157,7 +157,7 @@ class Analysis:
                 result, condition=both(result.condition, Sampled(result.sampling.fraction))
             )
         if result.sampling and result.sampling.live:
-            result = self._bounded(insight, result)
+            result = self._bound_error(insight, result)
         levels = {name: done.level for name, done in self.done.items()}
         mixed = {a.origins[0] in levels for a in result.all_aggregates}
         if len(mixed) == 2 and not isinstance(result.trigger, ast.TimeWindow):
@@ -194,7 +194,7 @@ class Analysis:
             )
         return None if options.sample is None else Sampling(fraction=options.sample)
 
-    def _bounded(self, insight: ast.Insight, result: Analysed) -> Analysed:
+    def _bound_error(self, insight: ast.Insight, result: Analysed) -> Analysed:
         """MAX_ERROR: the estimate, the bound it reached and the fraction that would do."""
         value = result.value
         if not isinstance(value, Aggregate) or not self._can_bound(value):

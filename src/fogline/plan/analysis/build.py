@@ -110,12 +110,12 @@ def _inputs(
 def declared_condition(stream: StreamSource) -> Expr | None:
     """What the stream's declaration asks of every record (`metricID="cpu_%"`)."""
     condition: Expr | None = None
-    for name, wanted in stream.conditions:
+    for name, value in stream.conditions:
         field = Field(name, STRING)
         term: Expr = (
-            StartsWith(field, wanted[:-1])
-            if wanted.endswith("%")
-            else Compare("==", field, Constant(wanted))
+            StartsWith(field, value[:-1])
+            if value.endswith("%")
+            else Compare("==", field, Constant(value))
         )
         condition = both(condition, term)
     return condition

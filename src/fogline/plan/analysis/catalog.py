@@ -78,7 +78,7 @@ def build_catalog(query: ast.QueryFile, problems: QueryProblems, loader: Functio
         else:
             functions[name] = statement
             _check_function(statement, problems, loader)
-    return Catalog(streams, insights, functions, frozenset(_used(query)))
+    return Catalog(streams, insights, functions, frozenset(_used_names(query)))
 
 
 def _check_function(
@@ -213,7 +213,7 @@ def _idle(provider: ast.Provider, problems: QueryProblems) -> int | None:
     return millis
 
 
-def _used(query: ast.QueryFile) -> Iterator[str]:
+def _used_names(query: ast.QueryFile) -> Iterator[str]:
     """Every name that stands where only a metric or a key can stand."""
     for insight in query.insights:
         yield from _metrics(insight.expression)

@@ -25,7 +25,7 @@ class Context(Protocol):
     def in_place(self, insight: Analysed, node: ast.SyntaxNode) -> Expr:
         """The value of another insight where its name stands; refuses what grows too large."""
 
-    def nested(self, insight: ast.Insight) -> Analysed:
+    def analyse_nested(self, insight: ast.Insight) -> Analysed:
         """An inner aggregate, analysed as a hidden insight."""
 
     def refuse(self, code: str, message: str, node: ast.SyntaxNode, hint: str = "") -> NoReturn:

@@ -1,4 +1,4 @@
-"""What MQTT asks of topics and brokers, told when a query is checked: not when it is to run."""
+"""What MQTT asks of topics and brokers, reported when a query is checked, not when it is to run."""
 
 from __future__ import annotations
 

@@ -133,14 +133,14 @@ class Records:
 
     def _apply(self, call: ast.Call, origins: tuple[str, ...]) -> Expr:
         arguments = tuple(self.expression(a, origins) for a in call.arguments)
-        return self.applied(call, arguments)
+        return self.apply_function(call, arguments)
 
-    def applied(self, call: ast.Call, arguments: tuple[Expr, ...]) -> Expr:
+    def apply_function(self, call: ast.Call, arguments: tuple[Expr, ...]) -> Expr:
         """A per-record or declared function over arguments already resolved."""
         declared = self.catalog.functions.get(call.function)
         if declared is not None:
-            wanted = len(declared.arguments)
-            self._count_arguments(call, len(arguments), wanted)
+            expected = len(declared.arguments)
+            self._count_arguments(call, len(arguments), expected)
             self._no_clauses(call)
             return Apply(call.function, (), arguments, NUMBER, declared.target)
         signature = lookup(call.function)
@@ -162,26 +162,28 @@ class Records:
             message = f"{call.function} works on one record and takes no window, WHEN or BY"
             self.analysis.problems.add("ARGUMENTS", message, call)
 
-    def _count_arguments(self, call: ast.Call, given: int, wanted: int) -> None:
-        if given != wanted:
-            message = f"{call.function} takes {wanted} argument(s), {given} given"
+    def _count_arguments(self, call: ast.Call, given: int, expected: int) -> None:
+        if given != expected:
+            message = f"{call.function} takes {expected} argument(s), {given} given"
             self.analysis.refuse("ARGUMENTS", message, call)
 
     def parameters(self, call: ast.Call) -> tuple[float, ...]:
         """The numbers in square brackets, checked, defaults filled in."""
         signature = lookup(call.function)
         assert signature
-        wanted = signature.parameters
-        needed = [p for p in wanted if p.default is None]
-        if not len(needed) <= len(call.parameters) <= len(wanted):
-            shape = f"{call.function}[{', '.join(p.name for p in wanted)}]" if wanted else "none"
+        expected = signature.parameters
+        needed = [p for p in expected if p.default is None]
+        if not len(needed) <= len(call.parameters) <= len(expected):
+            shape = (
+                f"{call.function}[{', '.join(p.name for p in expected)}]" if expected else "none"
+            )
             message = f"{call.function} has {len(call.parameters)} number(s) in brackets"
             self.analysis.refuse("PARAMETERS", message, call, f"expected {shape}")
-        for parameter, value in zip(wanted, call.parameters, strict=False):
+        for parameter, value in zip(expected, call.parameters, strict=False):
             if not parameter.accepts(value):
                 message = f"{value:g} is out of range for {call.function}"
                 self.analysis.refuse("PARAMETERS", message, call, str(parameter))
-        defaults = [p.default or 0.0 for p in wanted[len(call.parameters) :]]
+        defaults = [p.default or 0.0 for p in expected[len(call.parameters) :]]
         return (*call.parameters, *defaults)
 
     # ── metrics ────────────────────────────────────────────────────────────────────────────────
@@ -232,7 +234,7 @@ class Records:
         if name == stream.name and stream.declared_type(name) is None:
             return self._stream_value(stream, node)
         declared = stream.declared_type(name)
-        if stream.schema and declared is None and not _reserved(stream, name):
+        if stream.schema and declared is None and not _is_reserved(stream, name):
             hint = did_you_mean(name, dict(stream.schema))
             message = f"{name} is not in the schema of {stream.name}"
             self.analysis.refuse("UNKNOWN_METRIC", message, node, hint)
@@ -242,7 +244,7 @@ class Records:
             self.analysis.refuse("TYPE", message, node, hint)
         if name in OWN_COLUMNS:
             self.analysis.refuse("UNKNOWN_METRIC", f"{name} is a name of Fogline's own", node)
-        narrow = stream.metric_field is not None and not _reserved(stream, name)
+        narrow = stream.metric_field is not None and not _is_reserved(stream, name)
         kind = declared or _default_type(expected)
         if narrow and declared is None and (kind == NUMBER or expected is None):
             return Field(name, NUMBER, metric=True)
@@ -373,7 +375,7 @@ def _may_hold(stream: StreamSource, name: str) -> bool:
     return name == metric or (metric.endswith("%") and name.startswith(metric[:-1]))
 
 
-def _reserved(stream: StreamSource, name: str) -> bool:
+def _is_reserved(stream: StreamSource, name: str) -> bool:
     """Fields that a stream's own declaration names."""
     own = {stream.time_field, stream.entity_field, stream.metric_field, stream.value_field}
     return name in own or name in dict(stream.conditions)

@@ -66,7 +66,7 @@ class Scope(InsightGrouping):
             return Arithmetic(node.operator, self._number(node.left), self._number(node.right))
         if is_aggregate(node) and node.function not in self.analysis.catalog.functions:
             return self._aggregate(node)
-        result = self.records.applied(node, tuple(self._number(a) for a in node.arguments))
+        result = self.records.apply_function(node, tuple(self._number(a) for a in node.arguments))
         if result.type != NUMBER:
             message = f"{node.function} works on records, not on results"
             hint = f"use it as a key: BY {node.function}[…](…), or in an insight without EVERY"
@@ -227,7 +227,7 @@ class Scope(InsightGrouping):
             options=replace(ast.Options(), sample=self.insight.options.sample),
             at=self.insight.at,
         )
-        inner = self.analysis.nested(hidden)
+        inner = self.analysis.analyse_nested(hidden)
         if inner.value.type == LIST:
             self.analysis.refuse("TYPE", f"{call.function} needs numbers, not lists", call)
         condition = None

@@ -17,7 +17,7 @@ class Explanation:
     query: str
     before: str
     steps: tuple[tuple[str, str], ...]
-    """Each rule with the lines it took away (-) and put in (+); empty when it did nothing."""
+    """Each rule with the lines it removed (-) and added (+); empty when it did nothing."""
     after: str
 
     def render(self) -> str:
@@ -29,13 +29,13 @@ class Explanation:
 
 def explain(query: ast.QueryFile, plan: Plan) -> tuple[Explanation, Plan]:
     optimised, steps = optimise(plan)
-    told = Explanation(
+    explanation = Explanation(
         print_query(query),
         show_plan(plan),
         tuple((step.rule, _change(step)) for step in steps),
         show_plan(optimised),
     )
-    return told, optimised
+    return explanation, optimised
 
 
 def _change(step: Step) -> str:

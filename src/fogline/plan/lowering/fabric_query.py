@@ -30,7 +30,7 @@ def question_of(scans: Iterable[Scan]) -> Question:
 
 
 def _any_of(scans: list[Scan], name: str) -> PatternTexts:
-    return _united([_patterns(scan.condition, name) for scan in scans])
+    return _unite_patterns([_patterns(scan.condition, name) for scan in scans])
 
 
 def _patterns(condition: Expr | None, name: str) -> PatternTexts:
@@ -43,13 +43,13 @@ def _patterns(condition: Expr | None, name: str) -> PatternTexts:
         case OneOf(Field(field), values) if field == name:
             return tuple(exact(str(value)) for value in values)
         case AnyOf(terms):
-            return _united([_patterns(term, name) for term in terms])
+            return _unite_patterns([_patterns(term, name) for term in terms])
         case Every(terms):
             return next((p for term in terms if (p := _patterns(term, name)) is not None), None)
     return None
 
 
-def _united(found: list[PatternTexts]) -> PatternTexts:
+def _unite_patterns(found: list[PatternTexts]) -> PatternTexts:
     """All of them; one that can be anything leaves nothing to ask for."""
     if None in found:
         return None

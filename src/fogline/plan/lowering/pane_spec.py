@@ -24,7 +24,7 @@ class _NeedsRecordsError(Exception):
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _PaneRequest:
     """What is to be made of the records of all scans."""
 
     channels: tuple[Channel, ...]
@@ -58,28 +58,28 @@ def pane_options(
     form: str | None = None,
 ) -> dict[str, str] | None:
     """`stream_options` with the panes in them, or None where the records must be seen."""
-    wanted = _Wanted(channels, layout, pane_ms, physical_columns(scans))
-    pushed, rest = split_condition(scan.condition, wanted.columns)
+    request = _PaneRequest(channels, layout, pane_ms, physical_columns(scans))
+    pushed, rest = split_condition(scan.condition, request.columns)
     sketched = any(slot.kind == "hll" for slot in layout.slots)
     if rest or sketched or scan.sampling:
         return None
     try:
-        spec = _spec(scan, wanted)
+        spec = _spec(scan, request)
     except _NeedsRecordsError:
         return None
-    return stream_options(scan, wanted.columns, pushed, form) | {"panes": json.dumps(spec)}
+    return stream_options(scan, request.columns, pushed, form) | {"panes": json.dumps(spec)}
 
 
-def _spec(scan: Scan, wanted: _Wanted) -> dict[str, Any]:
-    channels = [_channel(channel, scan, wanted) for channel in wanted.channels]
+def _spec(scan: Scan, request: _PaneRequest) -> dict[str, Any]:
+    channels = [_channel(channel, scan, request) for channel in request.channels]
     return {
-        "paneMs": wanted.pane_ms,
+        "paneMs": request.pane_ms,
         "channels": [channel for channel in channels if channel is not None],
-        "slots": [{"kind": s.kind, "inputs": list(s.inputs)} for s in wanted.layout.slots],
+        "slots": [{"kind": s.kind, "inputs": list(s.inputs)} for s in request.layout.slots],
     }
 
 
-def _channel(channel: Channel, scan: Scan, wanted: _Wanted) -> dict[str, Any] | None:
+def _channel(channel: Channel, scan: Scan, request: _PaneRequest) -> dict[str, Any] | None:
     """A channel as the source fills it; None where this stream lacks its keys."""
     here = set(scan.columns or ())
     keys = []
@@ -88,24 +88,24 @@ def _channel(channel: Channel, scan: Scan, wanted: _Wanted) -> dict[str, Any] | 
             raise _NeedsRecordsError
         if key.expression not in here:
             return None
-        keys.append({"name": key.name, "column": wanted.columns[key.expression]})
-    places = wanted.layout.places(channel)
-    inputs = [_input(places.input_at(i), scan, wanted) for i in range(wanted.layout.inputs)]
+        keys.append({"name": key.name, "column": request.columns[key.expression]})
+    places = request.layout.places(channel)
+    inputs = [_input(places.input_at(i), scan, request) for i in range(request.layout.inputs)]
     return {"number": channel.number, "keys": keys, "inputs": inputs}
 
 
-def _input(expr: Expr | None, scan: Scan, wanted: _Wanted) -> dict[str, Any] | None:
+def _input(expr: Expr | None, scan: Scan, request: _PaneRequest) -> dict[str, Any] | None:
     """An input as the source reads it; None when it is never there."""
     terms, value = _taken_apart(expr)
     if value is None:
         return None
-    if not isinstance(value, Field) or value not in wanted.columns:
+    if not isinstance(value, Field) or value not in request.columns:
         raise _NeedsRecordsError
     elsewhere = any(isinstance(t, FromOrigin) and scan.stream.name not in t.origins for t in terms)
     if elsewhere or value not in (scan.columns or ()):
         return None
-    found = {"column": wanted.columns[value]}
-    tests = [pushable(t, wanted.columns) for t in terms if not isinstance(t, FromOrigin)]
+    found = {"column": request.columns[value]}
+    tests = [pushable(t, request.columns) for t in terms if not isinstance(t, FromOrigin)]
     if None in tests:
         raise _NeedsRecordsError
     return found | ({"when": {"op": "and", "args": tests}} if tests else {})

@@ -1,4 +1,4 @@
-"""What a reader of a stream must be told, whoever reads it: the connector's source or a gateway.
+"""What a reader of a stream must be given, whoever reads it: the connector's source or a gateway.
 
 The options are those of docs/design/execution.md; they say what to decode and what to leave out.
 """
@@ -16,8 +16,8 @@ from fogline.plan.operators import Scan
 
 def physical_columns(scans: tuple[Scan, ...]) -> dict[Field, str]:
     """The column of every field that some scan is asked for."""
-    wanted = dict.fromkeys(f for scan in scans for f in scan.columns or ())
-    return {f: f.name if f in (HASH, FRACTION) else f"c{i}" for i, f in enumerate(wanted)}
+    needed = dict.fromkeys(f for scan in scans for f in scan.columns or ())
+    return {f: f.name if f in (HASH, FRACTION) else f"c{i}" for i, f in enumerate(needed)}
 
 
 def stream_options(
@@ -31,7 +31,7 @@ def stream_options(
     options = {
         "format": form or stream.format,
         "stream": stream.name,
-        "fields": json.dumps([_asked(f, columns[f]) for f in scan.columns or ()]),
+        "fields": json.dumps([_column_spec(f, columns[f]) for f in scan.columns or ()]),
     }
     if options["format"] == INSIGHT:
         return options | _result_options(scan, columns, pushed)
@@ -55,8 +55,8 @@ def _result_options(
     scan: Scan, columns: Mapping[Field, str], pushed: dict[str, Any] | None
 ) -> dict[str, str]:
     """Results of an insight as records: they belong to the interval that their window closes."""
-    asked = [_asked(f, columns[f]) for f in scan.columns or ()]
-    paths = [a | {"from": _result_path(a["from"])} if "from" in a else a for a in asked]
+    spec = [_column_spec(f, columns[f]) for f in scan.columns or ()]
+    paths = [a | {"from": _result_path(a["from"])} if "from" in a else a for a in spec]
     options = {"format": "json", "fields": json.dumps(paths), "time": "window.end"}
     return options | {"timeShift": "-1"} | ({"filter": json.dumps(pushed)} if pushed else {})
 
@@ -65,11 +65,11 @@ def _result_path(name: str) -> str:
     return name if name in ("value", "count") else f"keys.{name}"
 
 
-def _asked(wanted: Field, column: str) -> dict[str, Any]:
-    if wanted == HASH:
+def _column_spec(source: Field, column: str) -> dict[str, Any]:
+    if source == HASH:
         return {"name": "_hash", "type": "long"}
-    if wanted == FRACTION:
+    if source == FRACTION:
         return {"name": "_fraction", "type": "double"}
-    kind = "double" if wanted.type == NUMBER else "string"
-    asked: dict[str, Any] = {"name": column, "type": kind, "from": wanted.name}
-    return asked | ({"metric": True} if wanted.metric else {})
+    kind = "double" if source.type == NUMBER else "string"
+    spec: dict[str, Any] = {"name": column, "type": kind, "from": source.name}
+    return spec | ({"metric": True} if source.metric else {})

@@ -24,27 +24,27 @@ def split_live(plan: Plan) -> tuple[Plan, Plan]:
     return Plan(live), Plan(steady)
 
 
-def chosen(plan: Plan, insights: Collection[str]) -> Plan:
+def choose_insights(plan: Plan, insights: Collection[str]) -> Plan:
     """The named insights; what they read of others is computed too, but hidden. None named: all."""
     if not insights:
         return plan
-    needed = _needed(plan, insights)
+    needed = _needed_insights(plan, insights)
     emits = (emit for emit in plan.emits if emit.name in needed)
     return Plan(tuple(e if e.name in insights else replace(e, hidden=True) for e in emits))
 
 
-def _needed(plan: Plan, insights: Collection[str]) -> set[str]:
+def _needed_insights(plan: Plan, insights: Collection[str]) -> set[str]:
     found: set[str] = set()
     waiting = [emit for emit in plan.emits if emit.name in insights]
     while waiting:
         emit = waiting.pop()
         if emit.name not in found:
             found.add(emit.name)
-            waiting += [plan.emit(name) for name in _fed(emit)]
+            waiting += [plan.emit(name) for name in _read_insights(emit)]
     return found
 
 
-def _fed(emit: Emit) -> list[str]:
+def _read_insights(emit: Emit) -> list[str]:
     return [op.insight for op in walk(emit) if isinstance(op, Feed | Requery)]
 
 

@@ -43,7 +43,7 @@ class Step:
 
 
 def optimise(plan: Plan) -> tuple[Plan, tuple[Step, ...]]:
-    """Runs every rule once, in order, and tells what each did."""
+    """Runs every rule once, in order, and returns what each did."""
     steps = []
     for rule in RULES:
         after = rule(plan)

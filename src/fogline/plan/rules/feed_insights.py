@@ -12,12 +12,12 @@ from fogline.plan.operators import Feed, Operator, Plan, Requery, inputs_of, wit
 
 
 def feed_insights(plan: Plan) -> Plan:
-    return Plan(tuple(replace(emit, input=_fed(emit.input)) for emit in plan.emits))
+    return Plan(tuple(replace(emit, input=_feed_operator(emit.input)) for emit in plan.emits))
 
 
-def _fed(operator: Operator) -> Operator:
+def _feed_operator(operator: Operator) -> Operator:
     if isinstance(operator, Requery):
         return Feed(operator.insight)
     inputs = inputs_of(operator)
-    fed = tuple(_fed(child) for child in inputs)
+    fed = tuple(_feed_operator(child) for child in inputs)
     return with_inputs(operator, fed) if fed != inputs else operator

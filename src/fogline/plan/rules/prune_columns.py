@@ -22,17 +22,19 @@ def prune_columns(plan: Plan) -> Plan:
 
     def visit(operator: Operator) -> Operator:
         if isinstance(operator, Panes):
-            inputs = tuple(_pruned(op, aggregated) for op in operator.inputs)
+            inputs = tuple(_prune_scan(op, aggregated) for op in operator.inputs)
             return replace(operator, inputs=inputs)
         if isinstance(operator, Evaluate) and operator.per_record:
             columns = _per_record_columns(plan)
-            return replace(operator, inputs=tuple(_pruned(op, columns) for op in operator.inputs))
+            return replace(
+                operator, inputs=tuple(_prune_scan(op, columns) for op in operator.inputs)
+            )
         return operator
 
     return rewrite_plan(plan, visit)
 
 
-def _pruned(operator: Operator, columns: dict[str, tuple[Field, ...]]) -> Operator:
+def _prune_scan(operator: Operator, columns: dict[str, tuple[Field, ...]]) -> Operator:
     if not isinstance(operator, Scan):
         return operator
     return replace(operator, columns=columns[operator.stream.name])
@@ -45,8 +47,8 @@ def _stateful_columns(plan: Plan) -> dict[str, tuple[Field, ...]]:
         if isinstance(operator, Panes):
             for scan in operator.inputs:
                 if isinstance(scan, Scan):
-                    wanted = found.setdefault(scan.stream.name, {})
-                    wanted.update(dict.fromkeys(_panes_fields(operator, scan)))
+                    needed = found.setdefault(scan.stream.name, {})
+                    needed.update(dict.fromkeys(_panes_fields(operator, scan)))
     return {name: tuple(fields) for name, fields in found.items()}
 
 
@@ -63,8 +65,8 @@ def _per_record_columns(plan: Plan) -> dict[str, tuple[Field, ...]]:
         if isinstance(operator, Evaluate) and operator.per_record:
             for scan in operator.inputs:
                 if isinstance(scan, Scan):
-                    wanted = found.setdefault(scan.stream.name, {})
-                    wanted.update(dict.fromkeys(_evaluate_fields(operator, scan)))
+                    needed = found.setdefault(scan.stream.name, {})
+                    needed.update(dict.fromkeys(_evaluate_fields(operator, scan)))
     return {name: tuple(fields) for name, fields in found.items()}
 
 

@@ -1,6 +1,6 @@
-"""Filters into the scan: records that no reader of a stream wants are never decoded in full.
+"""Filters into the scan: records that no reader of a stream needs are never decoded in full.
 
-The scan keeps what at least one reader wants. Where all readers want the same, they need not ask
+The scan keeps what at least one reader needs. Where all readers need the same, they need not ask
 again.
 """
 
@@ -30,8 +30,8 @@ def push_filters(plan: Plan) -> Plan:
 
 
 def _push(plan: Plan, stream: str, operators: list[Operator], per_record: bool) -> Plan:
-    wanted = [_record_condition(operator) for operator in operators]
-    distinct = tuple(dict.fromkeys(wanted))
+    by_reader = [_record_condition(operator) for operator in operators]
+    distinct = tuple(dict.fromkeys(by_reader))
     conditions = tuple(c for c in distinct if c is not None)
     pushed: Expr | None = None
     if len(conditions) == len(distinct):

@@ -93,7 +93,7 @@ def _place(operator: Operator, stream: str, sampling: Sampling | None) -> Operat
     return replace(scan, sampling=sampling)
 
 
-def _without(condition: Expr | None, test: Sampled) -> Expr | None:
+def _remove_test(condition: Expr | None, test: Sampled) -> Expr | None:
     left: Expr | None = None
     for term in conjuncts(condition) if condition is not None else ():
         if term != test:
@@ -104,7 +104,7 @@ def _without(condition: Expr | None, test: Sampled) -> Expr | None:
 def _drop(aggregate: Aggregate, stream: str, test: Sampled) -> Aggregate:
     if aggregate.origins != (stream,):
         return aggregate
-    return replace(aggregate, condition=_without(aggregate.condition, test))
+    return replace(aggregate, condition=_remove_test(aggregate.condition, test))
 
 
 def _drop_per_record(plan: Plan, stream: str, test: Sampled) -> Plan:
@@ -113,6 +113,6 @@ def _drop_per_record(plan: Plan, stream: str, test: Sampled) -> Plan:
             return operator
         if _streams(operator) != {stream}:
             return operator
-        return replace(operator, condition=_without(operator.condition, test))
+        return replace(operator, condition=_remove_test(operator.condition, test))
 
     return rewrite_plan(plan, visit)

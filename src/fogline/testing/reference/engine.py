@@ -171,9 +171,11 @@ class ReferenceEngine:
                 label=result.keys if is_nested(inner[0].expression) else None,
             )
 
-    def _value_at(self, insight: Insight, wanted: ReferenceResult) -> Any:
+    def _value_at(self, insight: Insight, expected: ReferenceResult) -> Any:
         """What an insight gives for the keys and the moment of another one's result."""
-        found = (r for r in self.results(insight) if (r.end, r.keys) == (wanted.end, wanted.keys))
+        found = (
+            r for r in self.results(insight) if (r.end, r.keys) == (expected.end, expected.keys)
+        )
         return next((result.value for result in found), None)
 
     def _inputs(self, call: Call, row: Row) -> tuple[Any, ...]:

@@ -121,7 +121,7 @@ def pewma(xs: Numbers, a: float, b: float = 1.0) -> float:
     """
     s1, variance = xs[0], 0.0
     for x in xs[1:]:
-        z = _standardised(x - s1, variance)
+        z = _standardise(x - s1, variance)
         p = math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
         past = (1 - a) * (1 - b * p)
         variance = past * (variance + (1 - past) * (x - s1) ** 2)
@@ -129,10 +129,10 @@ def pewma(xs: Numbers, a: float, b: float = 1.0) -> float:
     return s1
 
 
-def _standardised(away: float, variance: float) -> float:
+def _standardise(distance: float, variance: float) -> float:
     if variance > 0:
-        return away / math.sqrt(variance)
-    return 0.0 if away == 0 else math.inf
+        return distance / math.sqrt(variance)
+    return 0.0 if distance == 0 else math.inf
 
 
 def kalman(zs: Numbers, q: float, r: float) -> float:

@@ -144,11 +144,11 @@ class ScopeNames:
         asked = [p for p in stream.provider.parameters if p.key not in _COMMON]
         return all(self._matches(row, p.key, str(values.text(p.value))) for p in asked)
 
-    def _matches(self, row: Row, key: str, wanted: str) -> bool:
+    def _matches(self, row: Row, key: str, expected: str) -> bool:
         found = values.text(field(row.fields, key))
-        if key == "metricID" and wanted.endswith("%"):
-            return found is not None and found.startswith(wanted[:-1])
-        return found == wanted
+        if key == "metricID" and expected.endswith("%"):
+            return found is not None and found.startswith(expected[:-1])
+        return found == expected
 
     # ── keys ───────────────────────────────────────────────────────────────────────────────────
 
