@@ -62,13 +62,13 @@ min_free_megabytes: 10
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "expected names and values"),
-        ("[1, 2]", "expected names and values"),
+        ("", "must be a mapping"),
+        ("[1, 2]", "must be a mapping"),
         ("jobs: []", "'site' must be"),
         ("site: 3", "'site' must be"),
         ("site: a\ncolour: red", "unknown colour"),
         ("site: a\nbroker: {prot: 1}", "unknown prot"),
-        ("site: a\nbroker: 1883", "expected names and values"),
+        ("site: a\nbroker: 1883", "must be a mapping"),
         ("site: a\nbroker: {port: many}", "'many', not a whole number"),
         ("site: a\nbroker: {port: -1}", "-1, not a whole number"),
         ("site: a\nretention: {hours: 0}", "0, not a number above 0"),
@@ -175,17 +175,17 @@ store:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("3", "expected names and values"),
+        ("3", "must be a mapping"),
         ("{colour: red}", "unknown colour"),
         ("{hours: 0}", "not a number above 0"),
         ("{enabled: 1}", "not true or false"),
-        ("{nodes: [a]}", "expected names and values"),
+        ("{nodes: [a]}", "must be a mapping"),
         ("{nodes: {a: 1}}", "not a text"),
         ("{topics: plant}", "must be a list"),
         ("{topics: [{entity: a}]}", "has no topic"),
         ("{topics: [{topic: a, fields: x}]}", "not a list of texts"),
         ("{topics: [{topic: a, colour: x}]}", "unknown colour"),
-        ("{topics: [7]}", "expected names and values"),
+        ("{topics: [7]}", "must be a mapping"),
     ],
 )
 def test_what_is_wrong_about_the_store(tmp_path: Path, text: str, told: str) -> None:

@@ -313,7 +313,7 @@ class Wanting:
     """A parent that is there for good."""
 
     def __init__(self) -> None:
-        self.gone, self.news = threading.Event(), threading.Event()
+        self.ended, self.news = threading.Event(), threading.Event()
 
     def changed(self) -> None: ...
 

@@ -163,14 +163,14 @@ class FakeParent:
         self.config = config
         self.reported: list[PublishStatus] = []
         self.report_status = self.reported.append
-        self.gone = threading.Event()
+        self.ended = threading.Event()
         self.call: Callable[[], None] = lambda: None
 
     def changed(self) -> None:
         return None
 
     def end(self) -> None:
-        self.gone.set()
+        self.ended.set()
         self.call()
 
 

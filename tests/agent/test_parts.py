@@ -194,7 +194,7 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         "class Config:\n    number: int\n"
         "parent = Parent(Config)\n"
         "parent.report_status(ProcessStatus('running', parent.config.number))\n"
-        "while not parent.gone.is_set():\n    parent.wait(60)\n    parent.take_change()\n",
+        "while not parent.ended.is_set():\n    parent.wait(60)\n    parent.take_change()\n",
         encoding="utf-8",
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

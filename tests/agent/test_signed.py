@@ -123,7 +123,7 @@ def test_logins_and_their_keys(tmp_path: Path) -> None:
         ),
         ({"readers": {"a": {"keys": ["k"]}}}, "password_file is missing"),
         ({"readers": {"a": {"password_file": "p", "keys": "k"}}}, "a list of texts"),
-        ({"readers": ["a"]}, "names and values"),
+        ({"readers": ["a"]}, "must be a mapping"),
     ],
 )
 def test_what_cannot_be(tmp_path: Path, values: dict[str, Any], told: str) -> None:

@@ -135,7 +135,7 @@ def test_a_message_of_any_length() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "modern", "reason"),
+    ("data", "is_v5", "reason"),
     [
         (b"\x40\x02\x01\x02", False, 0),
         (b"\x40\x02\x01\x02", True, 0),
@@ -153,7 +153,7 @@ def test_confirmations_are_read(data: bytes, is_v5: bool, reason: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "modern", "reasons"),
+    ("data", "is_v5", "reasons"),
     [
         (b"\x90\x05\x01\x02\x00\x01\x80", False, b"\x00\x01\x80"),
         (b"\x90\x05\x01\x02\x00\x01\x87", True, b"\x01\x87"),

@@ -439,10 +439,10 @@ WRONG = [
     (SIMPLE, ["--from", at(1), "--input", "x"], 2, "--input does not fit here"),
     (SIMPLE, ["--from", at(1), "--speed", "2"], 2, "--speed does not fit here"),
     (SIMPLE, ["--from", at(1), "--to", at(1)], 2, "--from is not before --to"),
-    (SIMPLE, ["--from", "yesterday"], 2, "--from: 'yesterday' is no time"),
-    (SIMPLE, ["--from", "-1y"], 2, "--from: '-1y' is no time"),
+    (SIMPLE, ["--from", "yesterday"], 2, "--from: invalid time 'yesterday'"),
+    (SIMPLE, ["--from", "-1y"], 2, "--from: invalid time '-1y'"),
     (SIMPLE, ["--from", "9" * 400], 2, "--from"),
-    (SIMPLE, ["--from", "-1h", "--to", "2026-13-01"], 2, "--to: '2026-13-01' is no time"),
+    (SIMPLE, ["--from", "-1h", "--to", "2026-13-01"], 2, "--to: invalid time '2026-13-01'"),
     (SIMPLE, ["--from", "-1h", "--site", "south"], 1, "no site south runs on this machine"),
     (
         SIMPLE,

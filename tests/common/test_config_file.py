@@ -62,8 +62,8 @@ def test_every_type() -> None:
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (None, "file: expected names and values"),
-        ({1: 2}, "file: expected names and values"),
+        (None, "file: must be a mapping"),
+        ({1: 2}, "file: must be a mapping"),
         ({"colour": 1, "size": 2}, "file: unknown colour, size"),
         ({"text": 1}, "file: text is 1, not a text"),
         ({"text": None}, "file: text is None, not a text"),
@@ -83,10 +83,10 @@ def test_every_type() -> None:
         ({"inner": {}}, "file: inner: need is missing"),
         ({"inner": {"need": "a", "share": 2}}, "file: inner: share is 2"),
         ({"inners": {"need": "a"}}, "inners must be a list"),
-        ({"inners": [3]}, "inners: expected names and values"),
+        ({"inners": [3]}, "inners: must be a mapping"),
         ({"names": "a"}, "names is 'a', not a list of texts"),
         ({"names": [1]}, "names is 1, not a text"),
-        ({"others": [1]}, "others: expected names and values"),
+        ({"others": [1]}, "others: must be a mapping"),
         ({"others": {"o": {}}}, "file: others: o: need is missing"),
         ({"bounded": 1}, "bounded is 1, not a whole number from 2 to 4"),
     ],

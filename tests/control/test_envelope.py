@@ -16,7 +16,7 @@ from fogline.control import topics
 from fogline.control.announcements import Announcement, Status, status_payload
 from fogline.control.envelope import MOST_JOINED_BYTES, Answer, ControlRequest, join_answers
 from fogline.control.payload import LARGEST, write_object
-from fogline.model.nodes import GONE, ONLINE, Link, Node, Observed
+from fogline.model.nodes import OFFLINE, ONLINE, Link, Node, Observed
 
 ASK: dict[str, Any] = {
     "id": "1",
@@ -220,7 +220,9 @@ def test_unknown_fields_are_ignored() -> None:
 
 
 def test_births_and_statuses_come_back_as_they_were() -> None:
-    birth = Announcement(GONE, "i", Node("a", "gateway", site="b", latitude=1.5, labels={"x": "y"}))
+    birth = Announcement(
+        OFFLINE, "i", Node("a", "gateway", site="b", latitude=1.5, labels={"x": "y"})
+    )
     assert Announcement.decode(birth.encode(), "a") == birth
     job = Observed("j", "v", "running", runs=("r",), records_in=3)
     told = {"jobs": [job.as_json()], "links": {"b": {"latency_ms": 2}}, "healthy": False}

@@ -17,7 +17,7 @@ import pytest
 from fogline.broker import Tls
 from fogline.broker.mosquitto.server import Mosquitto, MosquittoOptions, ServerTls
 from fogline.control import ControlClient, ControlledNode, ControlOptions, NoAnswerError
-from fogline.model.nodes import GONE
+from fogline.model.nodes import OFFLINE
 from tests.broker.certificates import Authority
 from tests.control.worlds import (
     SECONDS,
@@ -62,7 +62,7 @@ def test_a_killed_node_is_gone_and_its_successor_is_there_at_once(mqtt: MqttWorl
             all_online(coordinator, "a")
             assert coordinator.send("a", "echo", {"x": 1}, SECONDS).result() == {"x": 1}
             node.send_signal(signal.SIGKILL)
-            eventually(lambda: state_of(coordinator, "a") == GONE)
+            eventually(lambda: state_of(coordinator, "a") == OFFLINE)
 
 
 def test_a_node_that_hangs_is_gone_until_it_goes_on(mqtt: MqttWorld) -> None:
@@ -70,7 +70,7 @@ def test_a_node_that_hangs_is_gone_until_it_goes_on(mqtt: MqttWorld) -> None:
     with process(mqtt.url) as node:
         all_online(coordinator, "a")
         node.send_signal(signal.SIGSTOP)
-        eventually(lambda: state_of(coordinator, "a") == GONE)
+        eventually(lambda: state_of(coordinator, "a") == OFFLINE)
         node.send_signal(signal.SIGCONT)
         all_online(coordinator, "a")
         assert coordinator.send("a", "echo", {"x": 1}, SECONDS).result() == {"x": 1}

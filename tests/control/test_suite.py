@@ -23,7 +23,7 @@ from fogline.control import (
 from fogline.control.announcements import Announcement
 from fogline.control.envelope import Answer, ControlRequest
 from fogline.control.rhythm import SHORTEST_PAUSE
-from fogline.model.nodes import GONE, ONLINE, SILENT, Observed
+from fogline.model.nodes import OFFLINE, ONLINE, SILENT, Observed
 from tests.control.worlds import (
     QUICK,
     SECONDS,
@@ -54,7 +54,7 @@ def test_a_node_is_seen_with_what_it_tells(world: World) -> None:
     assert view.online
     assert view.jobs == {"j": job}
     assert view.links["b"].latency_ms == 3.5
-    assert (node.problem, coordinator.problem, coordinator.bad) == ("", "", 0)
+    assert (node.problem, coordinator.problem, coordinator.bad_messages) == ("", "", 0)
 
 
 def test_a_coordinator_that_comes_later_sees_the_nodes(world: World) -> None:
@@ -70,7 +70,7 @@ def test_who_closes_is_gone_and_who_returns_has_a_new_since(world: World) -> Non
     all_online(coordinator, "a")
     first = coordinator.views()["a"].since
     node.close()
-    eventually(lambda: state_of(coordinator, "a") == GONE)
+    eventually(lambda: state_of(coordinator, "a") == OFFLINE)
     world.node(site("a"))
     all_online(coordinator, "a")
     assert coordinator.views()["a"].since > first
@@ -82,7 +82,7 @@ def test_a_broken_connection_is_gone_and_back(world: World) -> None:
     heard(announcements, 1)
     world.cut(node)
     states = [json.loads(message.payload)["state"] for message in heard(announcements, 2)]
-    assert states[:2] == [GONE, ONLINE]
+    assert states[:2] == [OFFLINE, ONLINE]
 
 
 def test_a_node_declared_gone_contradicts(world: World) -> None:
@@ -91,7 +91,7 @@ def test_a_node_declared_gone_contradicts(world: World) -> None:
     all_online(coordinator, "a")
     other = world.client(topics.announcement("a"))
     heard(other, 1)
-    for payload in (Announcement(GONE, node.instance, site("a")).encode(), b"", b"rubbish"):
+    for payload in (Announcement(OFFLINE, node.instance, site("a")).encode(), b"", b"rubbish"):
         publish(other, topics.announcement("a"), payload, retain=True)
         said, put_right = heard(other, 2)[:2]
         assert said.payload == payload
@@ -185,7 +185,7 @@ def test_rubbish_on_the_topics_changes_nothing(world: World) -> None:
     for topic in [*places, topics.answers("coordinator"), topics.do("a")]:
         for payload in (b"{", b"[" * 10_000, b"\xff", b'{"id": "1"}'):
             publish(other, topic, payload)
-    eventually(lambda: coordinator.bad >= 16)
+    eventually(lambda: coordinator.bad_messages >= 16)
     assert coordinator.send("a", "echo", {"x": 1}, SECONDS).result() == {"x": 1}
     assert set(coordinator.views()) == {"a"}
 
@@ -196,7 +196,7 @@ def test_the_forgotten_are_cleared_and_the_living_come_back(world: World) -> Non
     world.node(site("alive"))
     all_online(coordinator, "dead", "alive")
     dead.close()
-    eventually(lambda: state_of(coordinator, "dead") == GONE)
+    eventually(lambda: state_of(coordinator, "dead") == OFFLINE)
     coordinator.forget("dead")
     coordinator.forget("alive")
     eventually(lambda: state_of(coordinator, "alive") == ONLINE)
@@ -229,7 +229,7 @@ def test_several_nodes_share_a_connection_and_each_answers_for_itself(world: Wor
     answer = coordinator.send("b", "describe", {}, SECONDS).result()
     assert answer["instance"] == nodes.instance
     nodes.close()
-    eventually(lambda: {state_of(coordinator, name) for name in "abc"} == {GONE})
+    eventually(lambda: {state_of(coordinator, name) for name in "abc"} == {OFFLINE})
 
 
 def test_a_broken_connection_of_several_is_all_gone_and_all_back(world: World) -> None:
@@ -242,7 +242,7 @@ def test_a_broken_connection_of_several_is_all_gone_and_all_back(world: World) -
     nodes = world.nodes(members(*"abc"))
     all_online(coordinator, *"abc")
     world.cut(nodes)
-    eventually(lambda: dict.fromkeys("abc", GONE) in states)
+    eventually(lambda: dict.fromkeys("abc", OFFLINE) in states)
     all_online(coordinator, *"abc")
 
 
@@ -250,7 +250,7 @@ def test_several_contradict_a_will_that_came_too_late(world: World) -> None:
     coordinator = world.coordinator()
     nodes = world.nodes(members(*"ab"))
     all_online(coordinator, *"ab")
-    will = Announcement(GONE, nodes.instance, site("a"), everybody=True).encode()
+    will = Announcement(OFFLINE, nodes.instance, site("a"), everybody=True).encode()
     announcements = world.client(topics.announcement("a"), topics.announcement("b"))
     heard(announcements, 2)
     publish(announcements, topics.announcement("a"), will, retain=True)
@@ -265,7 +265,7 @@ def test_the_second_of_several_takes_over_all_at_once(world: World) -> None:
     all_online(coordinator, *"ab")
     second = world.nodes(members(*"ab"))
     eventually(lambda: all(not one.in_charge() for one in second._presences.values()))
-    will = Announcement(GONE, first.instance, site("a"), everybody=True).encode()
+    will = Announcement(OFFLINE, first.instance, site("a"), everybody=True).encode()
     first._closing.set()
     publish(world.client(), topics.announcement("a"), will, retain=True)
     eventually(lambda: all(one.in_charge() for one in second._presences.values()))
@@ -479,7 +479,7 @@ def test_an_answer_that_comes_twice_or_unasked_is_ignored(world: World) -> None:
     publish(other, request.answer, Answer("nobody asked").encode())
     assert future.result(SECONDS) in ({"x": 1}, {"x": 2})
     assert coordinator.send("a", "echo", {"x": 4}, SECONDS).result() == {"x": 4}
-    assert coordinator.bad == 0
+    assert coordinator.bad_messages == 0
 
 
 def test_after_its_deadline_a_request_is_not_begun(world: World) -> None:
@@ -621,7 +621,7 @@ def test_a_cut_coordinator_goes_on(world: World) -> None:
     eventually(lambda: broker_of(coordinator).receive(timeout=0).connection > before)
     assert coordinator.send("a", "echo", {"x": 1}, SECONDS).result() == {"x": 1}
     node.close()
-    eventually(lambda: state_of(coordinator, "a") == GONE)
+    eventually(lambda: state_of(coordinator, "a") == OFFLINE)
 
 
 def test_closing_without_a_broker_is_quick(world: World) -> None:

@@ -31,7 +31,7 @@ from fogline.coordinator.reconcile.state import (
     Order,
 )
 from fogline.model.jobs import Assignment, Place, Steps
-from fogline.model.nodes import GONE, ONLINE, SILENT, SITE, Node, NodeView, Observed
+from fogline.model.nodes import OFFLINE, ONLINE, SILENT, SITE, Node, NodeView, Observed
 
 ORDER = Order.of({"down": ["up"], "up": []})
 outcomes = st.sampled_from([DONE, REFUSED, LOST])
@@ -145,7 +145,7 @@ def test_nothing_to_do() -> None:
 
 
 def test_gone_and_silent_nodes_are_told_nothing() -> None:
-    for state in (GONE, SILENT):
+    for state in (OFFLINE, SILENT):
         assert decide(want(down="a"), see(state, up=None), ORDER, Memory(), 0.0)[0] == ()
     assert decide(want(down="nowhere"), see(), ORDER, Memory(), 0.0)[0] == ()
 
@@ -177,7 +177,7 @@ def test_a_node_that_comes_back_is_told_at_once() -> None:
     command, memory = first(want(down="a"), see())
     for _ in range(3):
         memory = absorb(memory, CommandResult(command.id, "a", 0.0, LOST))
-    _, memory = decide(want(down="a"), see(GONE), ORDER, memory, 0.1)
+    _, memory = decide(want(down="a"), see(OFFLINE), ORDER, memory, 0.1)
     assert len(decide(want(down="a"), see(), ORDER, memory, 0.1)[0]) == 1
 
 

@@ -23,7 +23,7 @@ from fogline.coordinator.reconcile.state import (
     Order,
 )
 from fogline.model.jobs import Assignment, Place, Steps
-from fogline.model.nodes import GONE, ONLINE, SITE, Node, NodeView, Observed
+from fogline.model.nodes import OFFLINE, ONLINE, SITE, Node, NodeView, Observed
 
 NODES = ("a", "b", "c")
 JOBS = ("j0", "j1", "j2", "j3", "j4")
@@ -45,7 +45,7 @@ class FakeNode:
 
     def view(self) -> NodeView:
         return NodeView(
-            Node(self.name, SITE), ONLINE if self.online else GONE, 0.0, dict(self.jobs)
+            Node(self.name, SITE), ONLINE if self.online else OFFLINE, 0.0, dict(self.jobs)
         )
 
     def obey(self, command: Command) -> None:
@@ -191,7 +191,7 @@ class World(RuleBasedStateMachine):
             self.views = {**self.views, node: self.nodes[node].view()}
         else:
             seen = self.views[node]
-            self.views = {**self.views, node: NodeView(seen.node, GONE, 0.0, seen.jobs)}
+            self.views = {**self.views, node: NodeView(seen.node, OFFLINE, 0.0, seen.jobs)}
 
     def check(self, command: Command, job: str, order: Order) -> None:
         assert job in self.ours

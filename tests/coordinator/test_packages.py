@@ -108,7 +108,7 @@ def test_a_path_is_only_a_name(packages: PackageStore, tmp_path: Path) -> None:
 def test_what_is_no_archive_or_too_large(
     packages: PackageStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(DataError, match="no zip"):
+    with pytest.raises(DataError, match="not a zip"):
         packages.add("a.whl", b"nothing")
     monkeypatch.setattr(packages_module, "LARGEST", 100)
     with pytest.raises(TooLargeError):

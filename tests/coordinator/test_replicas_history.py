@@ -26,7 +26,7 @@ from fogline.coordinator.nodes.node_history import (
 from fogline.coordinator.reconcile.histories import Histories
 from fogline.coordinator.repository import history_table, schema
 from fogline.coordinator.repository.store import Store
-from fogline.model.nodes import GONE, ONLINE, SILENT, SITE, Node, NodeView
+from fogline.model.nodes import OFFLINE, ONLINE, SILENT, SITE, Node, NodeView
 from tests.coordinator.kit import FakeControl, Rig
 
 LONG = SETTLE_SECONDS + SURE_SECONDS + 1
@@ -80,14 +80,14 @@ def test_the_first_sight_is_no_event() -> None:
 def test_a_last_will_is_a_failure_even_if_the_node_is_back_soon() -> None:
     story = Story().see(view(), LONG)
     broke = story.at
-    story.see(view(GONE)).see(view(), LONG)
+    story.see(view(OFFLINE)).see(view(), LONG)
     assert story.kinds == [FAIL]
     assert story.happened[0].at == broke
     assert story.state == PRESENT
 
 
 def test_silence_that_ends_in_a_will_is_one_failure() -> None:
-    story = Story().see(view(), LONG).see(view(SILENT), LONG).see(view(GONE), LONG)
+    story = Story().see(view(), LONG).see(view(SILENT), LONG).see(view(OFFLINE), LONG)
     assert (story.kinds, story.state) == ([FAIL], FAILED)
     assert "silent" in story.happened[0].why
     story.see(view(instance="i2"), LONG)
@@ -95,7 +95,7 @@ def test_silence_that_ends_in_a_will_is_one_failure() -> None:
 
 
 def test_a_good_bye_is_no_failure_and_the_next_birth_a_restart() -> None:
-    story = Story().see(view(), LONG).see(view(GONE, clean=True), LONG)
+    story = Story().see(view(), LONG).see(view(OFFLINE, clean=True), LONG)
     assert (story.kinds, story.state) == ([], LEFT)
     story.see(view(instance="i2"), LONG)
     assert (story.kinds, story.state) == ([RESTART], PRESENT)
@@ -115,9 +115,9 @@ def test_two_processes_of_one_name_are_not_restarted_all_the_time() -> None:
 
 def test_a_broker_that_dies_is_nobodys_failure() -> None:
     story = Story().see(view(), LONG)
-    story.see(view(GONE))  # its wills, sent when it ends
-    story.see(view(GONE), 20, connected=False)
-    story.see(view(GONE), 5).see(view(), LONG)
+    story.see(view(OFFLINE))  # its wills, sent when it ends
+    story.see(view(OFFLINE), 20, connected=False)
+    story.see(view(OFFLINE), 5).see(view(), LONG)
     story.see(view(SILENT), 20, connected=False).see(view(SILENT), 5).see(view(), LONG)
     story.see({}, 5).see(view(), LONG)
     assert (story.kinds, story.state) == ([], PRESENT)
@@ -144,14 +144,14 @@ def test_a_coordinator_that_slept_does_not_blame_the_nodes() -> None:
     ("before", "now", "kinds", "state"),
     [
         (PRESENT, view(), [], PRESENT),
-        (PRESENT, view(GONE), [FAIL], FAILED),
-        (PRESENT, view(GONE, clean=True), [], LEFT),
+        (PRESENT, view(OFFLINE), [FAIL], FAILED),
+        (PRESENT, view(OFFLINE, clean=True), [], LEFT),
         (PRESENT, view(instance="i2"), [FAIL, RESTART], PRESENT),
-        (PRESENT, view(GONE, "i2", clean=True), [FAIL, RESTART], LEFT),
-        (FAILED, view(GONE), [], FAILED),
+        (PRESENT, view(OFFLINE, "i2", clean=True), [FAIL, RESTART], LEFT),
+        (FAILED, view(OFFLINE), [], FAILED),
         (FAILED, view(), [], PRESENT),
         (FAILED, view(instance="i2"), [RESTART], PRESENT),
-        (LEFT, view(GONE, clean=True), [], LEFT),
+        (LEFT, view(OFFLINE, clean=True), [], LEFT),
         (LEFT, view(instance="i2"), [RESTART], PRESENT),
     ],
 )
@@ -188,7 +188,7 @@ def test_histories_survive_and_are_not_doubled(store_url: str) -> None:
     store = Store(store_url)
     first = Histories(store)
     at = 1000.0
-    for state in [view()] * 40 + [view(GONE)] * 40 + [view(instance="i2")] * 40:
+    for state in [view()] * 40 + [view(OFFLINE)] * 40 + [view(instance="i2")] * 40:
         first.look(state, True, at)
         at += 1
     assert first.counts("a") == {"failures": 1, "restarts": 1}
@@ -277,7 +277,7 @@ def test_the_control_loop_watches(tmp_path: Path) -> None:
         assert rig.service.history("north")["events"] == []
         with pytest.raises(NotFoundError):
             rig.service.history("west")
-        rig.control.set_state("south", GONE)
+        rig.control.set_state("south", OFFLINE)
         rig.loop.round()
         rig.service.forget_node("south")
         with pytest.raises(NotFoundError):

@@ -19,7 +19,7 @@ from fogline.coordinator.api.rest import make_app
 from fogline.coordinator.api.service import Service
 from fogline.coordinator.api.tokens import Tokens
 from fogline.coordinator.reconcile.secret_handover import SecretHandover
-from fogline.model.nodes import GATEWAY, GONE, ONLINE, SITE, Node, NodeView
+from fogline.model.nodes import GATEWAY, OFFLINE, ONLINE, SITE, Node, NodeView
 from tests.coordinator.kit import FakeControl, Rig
 
 TOKEN = "a-token-for-these-tests"
@@ -120,7 +120,7 @@ def test_a_site_that_was_offline_catches_up(tmp_path: Path) -> None:
     sites = Sites(tmp_path, "east", "north")
     handover = sites.handover()
     settle(sites, handover)
-    sites.nodes["east"] = replace(sites.nodes["east"], state=GONE)
+    sites.nodes["east"] = replace(sites.nodes["east"], state=OFFLINE)
     handover.rotate()
     settle(sites, handover)
     assert states(handover) == {"east": "offline", "north": "current"}

@@ -28,7 +28,7 @@ from fogline.coordinator.reconcile.planner import DesiredState
 from fogline.coordinator.reconcile.state import Memory
 from fogline.coordinator.reconcile.status import progress
 from fogline.gateway.jobs.checks import read_assignments
-from fogline.model.nodes import GATEWAY, GONE, ONLINE, SITE, Node, Observed
+from fogline.model.nodes import GATEWAY, OFFLINE, ONLINE, SITE, Node, Observed
 from tests.coordinator.kit import FakeControl, Rig, chain, composition
 from tests.waiting import wait_for
 
@@ -138,7 +138,7 @@ def test_what_a_job_said(make_rig: Make) -> None:
     rig.control.refuse.add("job-0")
     with pytest.raises(UnavailableError, match="cannot run job-0"):
         rig.service.logs("job-0", 5)
-    rig.control.set_state("north", GONE)
+    rig.control.set_state("north", OFFLINE)
     with pytest.raises(UnavailableError, match="cannot be asked"):
         rig.service.logs("job-0", 5)
 
@@ -162,7 +162,7 @@ def test_a_gone_node_keeps_its_jobs_and_catches_up(make_rig: Make) -> None:
     rig = make_rig().begin()
     put(rig, composition(1))
     wait_for(lambda: states(rig) == {"job-0": "running"})
-    rig.control.set_state("north", GONE)
+    rig.control.set_state("north", OFFLINE)
     put(rig, composition(1, limit=2))
     wait_for(lambda: states(rig) == {"job-0": "unreachable"})
     rig.service.delete_pipeline("p")
@@ -202,7 +202,7 @@ def test_progress_waits_until_all_is_as_wanted(make_rig: Make) -> None:
         told = pool.submit(rig.service.progress, 60.0)
         rig.begin()
         assert told.result(30)["states"] == {"running": 3}
-        rig.control.set_state("north", GONE)
+        rig.control.set_state("north", OFFLINE)
         rig.service.delete_pipeline("p")
         told = pool.submit(rig.service.progress, 60.0)
         with pytest.raises(TimeoutError):
@@ -243,7 +243,7 @@ def test_a_restarted_coordinator_knows_everything_and_does_nothing(make_rig: Mak
     assert len(control.sent) == sent
     assert {node["name"]: node["state"] for node in again.service.nodes()} == {
         "north": ONLINE,
-        "south": GONE,
+        "south": OFFLINE,
     }
     again.service.delete_pipeline("p")
     for _ in range(8):

@@ -16,7 +16,7 @@ from fogline.deploy.resolve.flow import Flow, find_cycle
 from fogline.deploy.resolve.topology import Topology
 from fogline.gateway.jobs.chain import Chain
 from fogline.model.jobs import FIRST, SECOND, WHOLE, Job, Pipeline, Query, Steps
-from fogline.model.nodes import GONE, NO_ENGINE, ONLINE, Node, NodeView
+from fogline.model.nodes import NO_ENGINE, OFFLINE, ONLINE, Node, NodeView
 from fogline.plan.analysis.query_file import check_text
 
 STREAM = 's = STREAM FROM mqtt(topic="city/+", format="json", time="at");\n'
@@ -266,10 +266,10 @@ def test_nodes_that_nobody_knows_are_refused(nodes: str) -> None:
 
 def test_of_the_sites_that_may_run_it_one_that_is_there_is_chosen() -> None:
     nodes = (*EDGES, CLOUD, site("spare", "cloud", 500))
-    there = Topology.of(NodeView(n, GONE if n == CLOUD else ONLINE, 0.0) for n in nodes)
+    there = Topology.of(NodeView(n, OFFLINE if n == CLOUD else ONLINE, 0.0) for n in nodes)
     made = deploy_query(f"{STREAM}{MEAN} WITH ALLOW WHEN tier == cloud", "p", there)
     assert made.jobs[-1].node == "spare"
-    gone = Topology.of(NodeView(n, GONE, 0.0) for n in nodes)
+    gone = Topology.of(NodeView(n, OFFLINE, 0.0) for n in nodes)
     assert deploy_query(STREAM + MEAN, "p", gone).jobs[-1].node == "cloud"
 
 

@@ -216,7 +216,7 @@ def test_what_is_wrong_with_a_plan_is_told_with_its_place() -> None:
         "95:32 SITE there is no node 'PI-7'",
     ]
     assert problems_of(text.replace('"spark.workers":"5"', '"spark.workers"5"')) == [
-        "88:33 SYNTAX this is no JSON: expected ':'",
+        "88:33 SYNTAX invalid JSON: expected ':'",
     ]
     assert problems_of(text.replace('"Type":"ingestion"', '"Type":"ingest"')) == [
         "54:21 ACTION operation 002 has no task type 'ingest'",

@@ -243,9 +243,12 @@ def test_the_check_sees_package_and_entry() -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"format": "json", "schema": "a banana"}, "'a banana' in the schema is no name and type"),
-        ({"format": "json", "schema": "a double, a long"}, "a is twice in the schema"),
-        ({"format": "json", "schema": "a", "lateness": "soon"}, "lateness 'soon' is no time"),
+        (
+            {"format": "json", "schema": "a banana"},
+            "'a banana' in the schema must be a name and a type",
+        ),
+        ({"format": "json", "schema": "a double, a long"}, "a is given twice in the schema"),
+        ({"format": "json", "schema": "a", "lateness": "soon"}, "invalid lateness 'soon'"),
         ({"format": "json", "schema": "a double, b Integer, c", "lateness": "2 s"}, ""),
     ],
 )

@@ -15,7 +15,7 @@ from fogline.control.announcements import Announcement
 from fogline.fabric.membership.directory import MOST_NODES, Directory, is_address
 from fogline.fabric.membership.discovery import Discovery
 from fogline.fabric.membership.options import FabricOptions
-from fogline.model.nodes import GONE, ONLINE, SITE, Node
+from fogline.model.nodes import OFFLINE, ONLINE, SITE, Node
 from tests.fabric.kit_nodes import until
 
 SOUTH = "http://10.0.0.2:80"
@@ -58,7 +58,7 @@ def test_births_bring_addresses_and_deaths_do_not_take_them(tmp_path: Path) -> N
     assert directory.nodes() == {"south": SOUTH}
     listener.handle_message(announcement("south", "http://10.0.0.3"))
     assert directory.nodes() == {"south": "http://10.0.0.3"}
-    listener.handle_message(announcement("south", "", GONE))
+    listener.handle_message(announcement("south", "", OFFLINE))
     assert Directory("north", tmp_path).nodes() == {"south": "http://10.0.0.3"}
     listener.handle_message(Message(topics.announcement("south"), b""))
     assert Directory("north", tmp_path).nodes() == {}
@@ -100,9 +100,9 @@ def test_there_is_an_end_to_births(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("fogline.fabric.membership.directory.MOST_NODES", 3)
     directory = Directory("north", tmp_path)
     for number in range(10):
-        directory.born(f"n{number}", SOUTH)
+        directory.note_announcement(f"n{number}", SOUTH)
     assert sorted(directory.nodes()) == ["n0", "n1", "n2"]
-    directory.born("n1", "http://new")
+    directory.note_announcement("n1", "http://new")
     assert directory.nodes()["n1"] == "http://new"
     assert MOST_NODES > 1_000
 

@@ -52,7 +52,7 @@ def test_tables_have_all_columns_of_all_rows(ask: Ask, monkeypatch: pytest.Monke
 def test_a_time_that_is_none(ask: Ask, command: list[str], option: str) -> None:
     told = ask(*command, option, "tomorrow")
     assert (told.code, told.out) == (2, "")
-    assert "'tomorrow' is no time" in told.err
+    assert "invalid time 'tomorrow'" in told.err
     assert option in told.err
 
 

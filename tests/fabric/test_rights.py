@@ -98,7 +98,7 @@ def test_tokens_are_made_told_once_and_taken_back(tmp_path: Path) -> None:
     remove_token(tmp_path, "first")
     assert callers.who(bearer(first)) is None
     assert callers.who(bearer(second)) is not None
-    with pytest.raises(UsageError, match="no token"):
+    with pytest.raises(UsageError, match="unknown token"):
         remove_token(tmp_path, "first")
 
 

@@ -45,8 +45,8 @@ def test_what_is_wrong_is_told_of_each() -> None:
         read_assignments(wrong)
     text = raised.value.message
     assert text.count("it reads nothing") == 2
-    assert "'a/b': it cannot be called that" in text
-    assert text.count("no assignment") == 2
+    assert "'a/b': invalid name" in text
+    assert text.count("invalid assignment") == 2
 
 
 def test_what_comes_without_names_gets_those_that_come_beside_it() -> None:
@@ -62,12 +62,12 @@ def test_what_comes_without_names_gets_those_that_come_beside_it() -> None:
     [
         ([], ["a"], "0 assignments and 1 names"),
         ([told("a")], [], "1 assignments and 0 names"),
-        ([told("a")], "a", "jobs are a list of names"),
-        ([told("a")], [7], "jobs are a list of names"),
-        ([told("a")], ["a/b"], "'a/b': it cannot be called that"),
-        ([{}], ["a"], "no assignment"),
-        ([7], ["a"], "no assignment"),
-        ({"a": 1}, ["a"], "assignments are a list"),
+        ([told("a")], "a", "`jobs` must be a list of names"),
+        ([told("a")], [7], "`jobs` must be a list of names"),
+        ([told("a")], ["a/b"], "'a/b': invalid name"),
+        ([{}], ["a"], "invalid assignment"),
+        ([7], ["a"], "invalid assignment"),
+        ({"a": 1}, ["a"], "`assignments` must be a list"),
     ],
 )
 def test_names_that_do_not_fit_are_refused(data: object, jobs: object, wanted: str) -> None:

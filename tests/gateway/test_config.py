@@ -50,7 +50,7 @@ def test_one_of_many(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (None, "names and values"),
+        (None, "must be a mapping"),
         ({}, "'gateway'"),
         ({"gateway": "a/b"}, "'gateway'"),
         ({"gateway": "g", "colour": 1}, "unknown colour"),

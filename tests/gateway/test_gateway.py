@@ -118,7 +118,7 @@ def test_from_device_to_site(make: Make, devices: tuple[str, Broker], site: Site
     assert xs(site) == list(range(1000))
     seen = wait_for(lambda: [o for o in gateway.observed() if o.bad])[0]
     assert (seen.state, seen.records_in, seen.records_out, seen.bad) == ("running", 1005, 1000, 1)
-    assert "bad: not JSON" in gateway.said("j")[-1]
+    assert "bad: not JSON" in gateway.job_log("j")[-1]
     wait_for(lambda: gateway.waiting == 0)
 
 
@@ -208,7 +208,7 @@ def test_removing_forgets(
     assert [o.job for o in gateway.observed()] == ["k"]
     wait_for(lambda: not any("out%2Fj" in path.name for path in below(tmp_path / "g")))
     with pytest.raises(DataError):
-        gateway.said("j")
+        gateway.job_log("j")
     install(gateway, [told(site)])
     assert {o.job: o.records_in for o in gateway.observed()}["j"] == 0
 

@@ -22,7 +22,7 @@ from fogline.common.state_files import read_state
 from fogline.control import ControlClient
 from fogline.gateway.operators.base import MOST_KEYS
 from fogline.links import PREFIX, decode
-from fogline.model.nodes import GONE, ONLINE
+from fogline.model.nodes import OFFLINE, ONLINE
 from tests.gateway.helpers import BASE
 from tests.waiting import wait_for
 
@@ -266,7 +266,7 @@ def test_many_in_a_killed_process_are_gone_at_once_and_go_on(
             assert [future.result() for future in told] == [{}] * 5
             process.kill()
             process.wait()
-            wait_for(lambda: _states(client) == dict.fromkeys(names, GONE), 40)
+            wait_for(lambda: _states(client) == dict.fromkeys(names, OFFLINE), 40)
             process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
             wait_for(lambda: _states(client) == dict.fromkeys(names, ONLINE), 40)
             wait_for(lambda: all(set(v.jobs) == {"j"} for v in client.views().values()), 40)

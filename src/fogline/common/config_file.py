@@ -54,7 +54,7 @@ class Reader:
         self._hint = f"for example {'; '.join(lines)}" if not nested else f"for example {lines[0]}"
 
     def make(self, kind: type[T], data: Any, name: str) -> T:
-        """The dataclass from names and values; `name` is the place. Raises `UsageError`."""
+        """The dataclass from a mapping; `name` is the place. Raises `UsageError`."""
         values = self.mapping(data, name)
         known = _fields(kind)
         unknown = [key for key in values if key not in known]
@@ -73,7 +73,7 @@ class Reader:
 
     def mapping(self, data: Any, name: str) -> dict[str, Any]:
         if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-            raise UsageError(f"{name}: expected names and values", self._hint)
+            raise UsageError(f"{name}: must be a mapping", self._hint)
         return data
 
     def labels(self, data: Any, name: str) -> dict[str, str]:

@@ -104,7 +104,7 @@ class FabricSecret:
                 raise ValueError("replaced")
             return cls(version, _text(data["secret"]), _time(data["others_until"]), replaced)
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise DataError("this is no secret of a fabric") from None
+            raise DataError("invalid fabric secret") from None
 
 
 def load_secret(folder: Path) -> FabricSecret | None:

@@ -18,7 +18,7 @@ from fogline.control.payload import (
     text_of,
     write_object,
 )
-from fogline.model.nodes import GONE, ONLINE, Link, Node, Observed, is_name
+from fogline.model.nodes import OFFLINE, ONLINE, Link, Node, Observed, is_name
 
 LONGEST_INSTANCE = 64
 NODES = "nodes"
@@ -44,9 +44,9 @@ class Announcement:
     """The node on whose topics it is asked and publishes its status; empty: its own."""
 
     def __post_init__(self) -> None:
-        if self.state not in (ONLINE, GONE):
+        if self.state not in (ONLINE, OFFLINE):
             raise DataError(f"unknown node state {self.state[:80]!r}", "write online or gone")
-        if self.everybody and self.state != GONE:
+        if self.everybody and self.state != OFFLINE:
             raise DataError("every node announces for itself that it is there")
 
     def encode(self) -> bytes:
@@ -65,7 +65,7 @@ class Announcement:
             raise DataError(f"this does not describe a node: {error}") from error
         if node.name != name:
             raise DataError(f"node {node.name} announces itself as {name}")
-        clean = state == GONE and data.get("clean") is True
+        clean = state == OFFLINE and data.get("clean") is True
         through = text_of(data, "through", LONGEST_INSTANCE * 2, default="")
         if through and not is_name(through):
             raise DataError(f"node {name} cannot be reached through {through[:80]!r}")

@@ -73,9 +73,9 @@ class ControlClient:
         return self._peer.problem
 
     @property
-    def bad(self) -> int:
+    def bad_messages(self) -> int:
         """Messages that could not be read, of any kind."""
-        return self._registry.bad + self._peer.bad
+        return self._registry.bad + self._peer.bad_messages
 
     def start(self) -> None:
         """Returns at once; the connection is made in the background, for as long as it takes."""

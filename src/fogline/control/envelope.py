@@ -76,7 +76,7 @@ class ControlRequest:
         data = read_object(payload)
         nodes = object_of(data, "nodes")
         if not all(isinstance(part, dict) for part in nodes.values()):
-            raise DataError("what a request has for a node is a JSON object")
+            raise DataError("the part of a request for a node must be a JSON object")
         return cls(
             id=text_of(data, "id", LONGEST_NAME),
             op=text_of(data, "op", LONGEST_NAME),
@@ -129,7 +129,7 @@ class Answer:
         if ok is True:
             return cls(id, True, object_of(data, "body"))
         if ok is not False:
-            raise DataError("an answer says whether it is ok")
+            raise DataError("an answer must have a boolean `ok`")
         error = text_of(data, "error", LONGEST_TEXT)
         return cls(id, False, {}, error, text_of(data, "hint", LONGEST_TEXT, default=""))
 
@@ -152,5 +152,5 @@ def join_answers(payloads: Iterable[bytes]) -> list[bytes]:
 
 def _object(item: Any) -> dict[str, Any]:
     if not isinstance(item, dict):
-        raise DataError("an answer is a JSON object")
+        raise DataError("an answer must be a JSON object")
     return item

@@ -49,7 +49,7 @@ def outcomes_of(body: Mapping[str, Any], nodes: Iterable[str]) -> dict[str, Outc
             for node in nodes
         }
     except DataError as error:
-        return dict.fromkeys(nodes, ControlError(f"this is no answer: {error.message}"))
+        return dict.fromkeys(nodes, ControlError(f"invalid answer: {error.message}"))
 
 
 def _failure(failed: dict[str, Any], node: str) -> ControlError:

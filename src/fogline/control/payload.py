@@ -29,7 +29,7 @@ def read_object(payload: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise DataError(f"a control message that is not JSON: {error}") from error
     if not isinstance(found, dict):
-        raise DataError("a control message is a JSON object")
+        raise DataError("a control message must be a JSON object")
     return found
 
 
@@ -78,14 +78,16 @@ def text_of(data: dict[str, Any], key: str, longest: int, default: str | None = 
     """A text of at most `longest` characters; without a default it must be there and not empty."""
     value = data.get(key, default)
     if not isinstance(value, str) or len(value) > longest or (not value and default is None):
-        raise DataError(f"a control message needs a text as {key!r}, of at most {longest} signs")
+        raise DataError(
+            f"{key!r} in a control message must be a text of at most {longest} characters"
+        )
     return value
 
 
 def number_of(data: dict[str, Any], key: str) -> float:
     value = data.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise DataError(f"a control message needs a number as {key!r}")
+        raise DataError(f"{key!r} in a control message must be a number")
     try:
         return float(value)
     except OverflowError as error:
@@ -95,12 +97,12 @@ def number_of(data: dict[str, Any], key: str) -> float:
 def object_of(data: dict[str, Any], key: str) -> dict[str, Any]:
     value = data.get(key, {})
     if not isinstance(value, dict):
-        raise DataError(f"a control message needs an object as {key!r}")
+        raise DataError(f"{key!r} in a control message must be an object")
     return value
 
 
 def list_of(data: dict[str, Any], key: str, default: Sequence[Any] = ()) -> Sequence[Any]:
     value = data.get(key, list(default))
     if not isinstance(value, list):
-        raise DataError(f"a control message needs a list as {key!r}")
+        raise DataError(f"{key!r} in a control message must be a list")
     return value

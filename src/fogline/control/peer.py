@@ -64,7 +64,7 @@ class Peer:
         return self._connection.problem
 
     @property
-    def bad(self) -> int:
+    def bad_messages(self) -> int:
         """Messages that were neither requests nor answers and should have been."""
         return self._worker.bad + self._calls.bad
 

@@ -22,7 +22,7 @@ from fogline.control.payload import write_object
 from fogline.control.rhythm import Beat
 from fogline.control.rivals import Rivals
 from fogline.control.worker import Operations
-from fogline.model.nodes import GONE, ONLINE, Node
+from fogline.model.nodes import OFFLINE, ONLINE, Node
 
 LEASE_ANNOUNCEMENTS = 2.5
 """How many announcements a rival may miss before it counts as offline."""
@@ -78,11 +78,11 @@ class Presence:
         return not self._rivals.yields(time.monotonic())
 
     def farewell(self) -> Message:
-        return self._message(Announcement(GONE, self._instance, self._node, clean=True))
+        return self._message(Announcement(OFFLINE, self._instance, self._node, clean=True))
 
     def will(self, everybody: bool) -> Message:
         """That it is offline; with `everybody`, and all others of its instance too."""
-        return self._message(Announcement(GONE, self._instance, self._node, everybody=everybody))
+        return self._message(Announcement(OFFLINE, self._instance, self._node, everybody=everybody))
 
     def take_pending(self) -> tuple[Message | None, dict[str, Any] | None]:
         """Its announcement and its status, if they were found out since the last time."""

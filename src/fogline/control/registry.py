@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fogline.common.errors import DataError
 from fogline.control.announcements import Announcement, Status
-from fogline.model.nodes import GONE, ONLINE, SILENT, NodeView
+from fogline.model.nodes import OFFLINE, ONLINE, SILENT, NodeView
 
 SILENT_SECONDS = 8.0
 
@@ -35,7 +35,7 @@ class _Known:
 
     @property
     def reported_state(self) -> str:
-        return self.announcement.state if self.ended is None else GONE
+        return self.announcement.state if self.ended is None else OFFLINE
 
     def state(self, now: float) -> str:
         return SILENT if self.is_silent(now) else self.reported_state
@@ -128,7 +128,7 @@ class NodeRegistry:
             return True
         before = known.announcement
         other = announcement.instance != before.instance
-        if other and announcement.state == GONE and before.state == ONLINE:
+        if other and announcement.state == OFFLINE and before.state == ONLINE:
             # The last will of an earlier start, or of a rival: not of the one that is there.
             return False
         known.reported_at = now

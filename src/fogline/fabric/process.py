@@ -68,7 +68,7 @@ def main() -> None:
     parent = Parent(StoreProcessConfig)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
-    while not parent.gone.is_set():
+    while not parent.ended.is_set():
         try:
             run(parent)
             return
@@ -87,7 +87,7 @@ def run(parent: Parent[StoreProcessConfig]) -> None:
     try:
         store.start()
         due, reported = 0.0, ("", 0)
-        while not parent.gone.is_set():
+        while not parent.ended.is_set():
             if (config := parent.take_change()) is not None:
                 if any(getattr(config, key) != getattr(parent.config, key) for key in _FIXED):
                     return
@@ -196,14 +196,16 @@ def limits_of(config: Mapping[str, float]) -> StoreLimits:
     found: dict[str, int] = {}
     for key, value in config.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
-            raise UsageError(f"the store's limit {key:.80} is a number above 0, not {value!r:.80}")
+            raise UsageError(
+                f"the store's limit {key:.80} must be a number above 0, not {value!r:.80}"
+            )
         if key in _UNITS:
             name, unit = _UNITS[key]
             found[name] = max(round(value * unit), 1)
         elif key in _COUNTS:
             found[key] = round(value)
         else:
-            raise UsageError(f"the store has no limit {key!r:.80}", ", ".join([*_UNITS, *_COUNTS]))
+            raise UsageError(f"unknown store limit {key!r:.80}", ", ".join([*_UNITS, *_COUNTS]))
     return StoreLimits(**found)  # type: ignore[arg-type]
 
 
@@ -218,7 +220,7 @@ def options_of(control: ControlBroker | None) -> FabricOptions:
 def _wait(parent: Parent[StoreProcessConfig], failure: StoreStatus, seconds: float) -> bool:
     """Reports what is wrong for so long, or until the configuration changes, then true."""
     deadline = time.monotonic() + seconds
-    while not parent.gone.is_set() and (left := deadline - time.monotonic()) > 0:
+    while not parent.ended.is_set() and (left := deadline - time.monotonic()) > 0:
         parent.report_status(replace(failure, revision=parent.config.revision))
         parent.wait(min(left, _STATUS_SECONDS))
         if (config := parent.take_change()) is not None:

@@ -86,7 +86,7 @@ class CallParts:
 
     def _take_test(self, test: Part, at: Position) -> None:
         if self.test is not None:
-            raise Fault("CLAUSE_TWICE", "WHEN stands twice in one call", at, "join them with AND")
+            raise Fault("CLAUSE_TWICE", "WHEN is given twice in one call", at, "join them with AND")
         self.test = test
         self.open_tail = False
 

@@ -121,7 +121,7 @@ def encode(origin: int, pieces: Sequence[Piece]) -> bytes:
 def decode(data: bytes) -> LinkBatch:
     """Raises `BadBatchError`."""
     if len(data) < _HEAD.size:
-        raise BadBatchError(f"{len(data)} bytes are no batch")
+        raise BadBatchError(f"{len(data)} bytes are not a batch")
     magic, version, origin, size = _HEAD.unpack_from(data)
     if magic != _MAGIC or version != _VERSION:
         raise BadBatchError("it does not begin like a batch of version 1")

@@ -40,7 +40,7 @@ from fogline.log.files.frames import MAX_PAYLOAD, BadFrame
 PUBLISHER = "publisher"
 READ_BYTES = 256 << 10
 MUCH_BYTES = 64 << 10
-MOST_TICKETS = 16
+MOST_DELIVERIES = 16
 _RETRY_SECONDS = 1.0
 _CONFIRM_SECONDS = 60.0
 
@@ -199,7 +199,7 @@ class Outlet:
                     self._fail(error)
                     self._ready = (Packed(again, len(again)), position) if again else None
                     break
-            self._confirmed, self._window = position, MOST_TICKETS
+            self._confirmed, self._window = position, MOST_DELIVERIES
             self.problem = ""
         return not self._open
 

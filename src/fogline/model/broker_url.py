@@ -38,7 +38,7 @@ class BrokerUrl:
             raise UsageError("the broker's address must be mqtt://host:port/topic", EXAMPLE)
         named = unquote(parts.path.removeprefix("/")) or topic
         if any(sign in named for sign in "#+\0"):
-            raise UsageError(f"a topic to publish to has no wildcards: {named!r}", EXAMPLE)
+            raise UsageError(f"a topic to publish to must not have wildcards: {named!r}", EXAMPLE)
         tls = parts.scheme == "mqtts"
         user = unquote(parts.username) if parts.username else None
         password = unquote(parts.password) if parts.password else None

@@ -238,7 +238,7 @@ class Assignment:
                 signed={str(k): str(v) for k, v in data.get("signed", {}).items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(f"this is no assignment: {error!r}") from error
+            raise DataError(f"invalid assignment: {error!r}") from error
 
 
 def name_assignments(assignments: Any, jobs: Any) -> Any:

@@ -15,7 +15,7 @@ KINDS = (SITE, GATEWAY)
 NO_ENGINE = "none"
 """The engine of a site that takes in, stores and passes on, but computes nothing."""
 
-ONLINE, GONE = "online", "gone"
+ONLINE, OFFLINE = "online", "gone"
 SILENT = "silent"
 """Its connection stands, but it has reported nothing for a while."""
 
@@ -67,7 +67,7 @@ class Node:
     def from_json(cls, data: Any) -> Node:
         """Raises DataError for anything that is no description of a node."""
         if not isinstance(data, dict):
-            raise DataError("a node describes itself with names and values")
+            raise DataError("the description of a node must be a JSON object")
         known = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
         try:
             labels = {str(k): str(v) for k, v in dict(known.pop("labels", {})).items()}

@@ -250,7 +250,7 @@ HASH, FRACTION = Field("_hash"), Field("_fraction")
 OWN_COLUMNS = frozenset({HASH.name, FRACTION.name})
 
 
-def both(first: Expr | None, second: Expr | None) -> Expr | None:
+def conjoin(first: Expr | None, second: Expr | None) -> Expr | None:
     """Conjunction, flattened; None is true."""
     terms = [t for e in (first, second) if e is not None for t in conjuncts(e)]
     if not terms:
@@ -258,7 +258,7 @@ def both(first: Expr | None, second: Expr | None) -> Expr | None:
     return terms[0] if len(terms) == 1 else Every(tuple(dict.fromkeys(terms)))
 
 
-def either(first: Expr, second: Expr) -> Expr:
+def disjoin(first: Expr, second: Expr) -> Expr:
     """Disjunction, flattened."""
     terms = (e.terms if isinstance(e, AnyOf) else (e,) for e in (first, second))
     return AnyOf(tuple(t for part in terms for t in part))

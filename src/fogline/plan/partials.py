@@ -20,7 +20,7 @@ from fogline.plan.expressions import (
     Expr,
     FromOrigin,
     Guarded,
-    both,
+    conjoin,
 )
 from fogline.plan.operators import Partial, Trigger
 
@@ -87,7 +87,7 @@ def event_inputs_of(aggregate: Aggregate) -> tuple[Expr, ...]:
 
 def inputs_of_aggregate(aggregate: Aggregate) -> tuple[Expr, ...]:
     """The values the aggregate takes from one record: nothing where its condition fails."""
-    condition = both(FromOrigin(aggregate.origins), aggregate.condition)
+    condition = conjoin(FromOrigin(aggregate.origins), aggregate.condition)
     assert condition is not None
     return tuple(Guarded(condition, argument) for argument in aggregate.arguments)
 

@@ -24,7 +24,7 @@ class Wire:
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
             known = ", ".join(FORMATS)
-            raise UsageError(f"no format is called {self.format!r}", f"one of {known}")
+            raise UsageError(f"unknown format {self.format!r}", f"one of {known}")
         if not 0 <= self.shuffle < float("inf"):
             raise UsageError(f"shuffle must be 0 seconds or more, not {self.shuffle:g}")
         if not 0 <= self.bad <= 0.9:

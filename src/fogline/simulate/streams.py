@@ -36,10 +36,10 @@ class Run:
 
     def __post_init__(self) -> None:
         if self.name not in STREAMS:
-            raise UsageError(f"no stream is called {self.name!r}", f"one of {', '.join(STREAMS)}")
+            raise UsageError(f"unknown stream {self.name!r}", f"one of {', '.join(STREAMS)}")
         if self.pattern not in PATTERNS:
             known = ", ".join(PATTERNS)
-            raise UsageError(f"no rate pattern is called {self.pattern!r}", f"one of {known}")
+            raise UsageError(f"unknown rate pattern {self.pattern!r}", f"one of {known}")
         for what, value in (("rate", self.rate), ("seconds", self.seconds)):
             if not (math.isfinite(value) and value > 0):
                 raise UsageError(f"{what} must be more than 0, not {value:g}")

@@ -52,7 +52,7 @@ def _check(names: Sequence[str]) -> None:
         raise BadQuery("a name holds half a character") from error
     except TypeError as error:
         wrong = next(name for name in names if not isinstance(name, str))
-        raise BadQuery(f"a name is a text, not {type(wrong).__name__}") from error
+        raise BadQuery(f"a name must be a text, not {type(wrong).__name__}") from error
     sizes = map(len, names) if together.isascii() else map(len, map(str.encode, names))
     if max(sizes, default=0) > _LONGEST:
         raise BadQuery(f"a name is longer than {NAME_BYTES} bytes")

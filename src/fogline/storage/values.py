@@ -76,7 +76,7 @@ def batch(
         ]
         table = pa.Table.from_arrays(columns, schema=BATCH)
     except (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError) as error:
-        raise BadValue(f"these columns are no values: {error}") from error
+        raise BadValue(f"invalid columns of values: {error}") from error
     check(table)
     return table
 
@@ -127,7 +127,7 @@ def check(table: pa.Table) -> None:
     if not pc.all(pc.xor(table["value"].is_valid(), table["text"].is_valid())).as_py() and len(
         table
     ):
-        raise BadValue("a value is a number or a text, not both and not none")
+        raise BadValue("a value must be either a number or a text")
 
 
 def with_seq(table: pa.Table) -> pa.Table:
@@ -139,7 +139,7 @@ def with_seq(table: pa.Table) -> pa.Table:
         given = batch(*(table[name] for name in BATCH.names))
         seqs = _one(table["seq"], pa.int64())
     except (KeyError, pa.ArrowException) as error:
-        raise BadValue(f"these columns are no values: {error}") from error
+        raise BadValue(f"invalid columns of values: {error}") from error
     if seqs.null_count or (len(seqs) and pc.min(seqs).as_py() < 0):
         raise BadValue("a value has no number, or one below 0")
     return given.append_column(SCHEMA.field("seq"), seqs)

@@ -38,7 +38,7 @@ def solve(
     Raises DataError when the slots do not suffice for any placement.
     """
     if not (math.isfinite(seconds) and seconds >= 0):
-        raise DataError(f"{seconds} is no time to solve in")
+        raise DataError(f"invalid time to solve in: {seconds}")
     deadline = clock() + seconds
     best, proven = _place(query, lambda: deadline - clock())
     return _sample(query, best, proven, deadline - clock()) if sampling else _mark(best, proven)

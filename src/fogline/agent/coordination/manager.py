@@ -160,7 +160,7 @@ class Manager:
     def _install(self, body: dict[str, Any]) -> dict[str, Any]:
         given = name_assignments(body.get("assignments"), body.get("jobs"))
         if not isinstance(given, list):
-            raise UsageError("install needs assignments")
+            raise UsageError("install: `assignments` must be a list")
         assignments = [Assignment.from_json(item) for item in given]
         self._site.packages.fetch(assignments, self._node.call)
         self._site.install(assignments, _INSTALL_SECONDS)
@@ -170,7 +170,7 @@ class Manager:
     def _remove(self, body: dict[str, Any]) -> dict[str, Any]:
         names = body.get("jobs")
         if not isinstance(names, list):
-            raise UsageError("remove needs jobs")
+            raise UsageError("remove: `jobs` must be a list")
         self._site.remove([str(name) for name in names])
         self._node.publish_own_status()
         return {}

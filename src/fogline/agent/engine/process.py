@@ -104,7 +104,7 @@ class Engine:
         """Until the agent ends it. However it ends, what was counted is kept."""
         try:
             self._reconcile(self._config, place)
-            while not parent.gone.is_set():
+            while not parent.ended.is_set():
                 if (config := parent.take_change()) is not None:
                     self._reconcile(config, place)
                 parent.wait(self._turn(parent.news))
@@ -120,9 +120,9 @@ class Engine:
         """Ends what is no longer desired, begins what is new, leaves the rest alone."""
         self._config = config
         desired = {job.assignment.job: job for job in config.jobs}
-        gone = [name for name in self._jobs if name not in desired]
-        _stop([self._jobs.pop(name) for name in gone])
-        for name in gone:
+        undesired = [name for name in self._jobs if name not in desired]
+        _stop([self._jobs.pop(name) for name in undesired])
+        for name in undesired:
             self._configured.pop(name, None)
         for name, job in desired.items():
             text = repr(job)

@@ -38,7 +38,7 @@ def main() -> None:
     parent = Parent(IngestConfig)
     ingest = Ingest(parent.config)
     reported, due = -1, 0.0
-    while not parent.gone.is_set():
+    while not parent.ended.is_set():
         if (config := parent.take_change()) is not None:
             ingest.change(config)
         try:

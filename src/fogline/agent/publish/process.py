@@ -233,7 +233,7 @@ def run(parent: Parent[PublishConfig]) -> None:
     parent.call = notifier.notify
     clock = _Clock()
     pause = _SHORTEST_PAUSE
-    while not parent.gone.is_set():
+    while not parent.ended.is_set():
         if (config := parent.take_change()) is not None:
             publishing.change(config)
         waiting = not publishing.in_force
@@ -246,11 +246,11 @@ def run(parent: Parent[PublishConfig]) -> None:
             parent.report_status(publishing.status())
         pause = _SHORTEST_PAUSE if busy else min(pause * 1.1, _LONGEST_PAUSE)
         if busy and not publishing.behind:
-            parent.gone.wait(_GATHER_SECONDS)
+            parent.ended.wait(_GATHER_SECONDS)
         elif not busy and not waiting and publishing.resting:
             notifier.wait(_STATUS_SECONDS)
         elif not busy:
-            parent.gone.wait(pause)
+            parent.ended.wait(pause)
     publishing.finish()
 
 

@@ -59,7 +59,7 @@ def json_object(body: bytes, known: frozenset[str] | None = None) -> dict[str, A
     except (ValueError, RecursionError) as error:
         raise DataError(f"the body is not JSON: {str(error)[:200]}") from error
     if not isinstance(data, dict):
-        raise DataError("the body is no JSON object", "names and values in { }")
+        raise DataError("the body must be a JSON object", "write it in { }")
     unknown = sorted(set(data) - known) if known is not None else ()
     if known is not None and unknown:
         hint = f"there is {', '.join(sorted(known))}"

@@ -98,7 +98,7 @@ def _normalise_host(text: str) -> str:
     host = _host(f"[{given}]" if ":" in given and not given.startswith("[") else given)
     if not host:
         raise UsageError(
-            f"{text!r:.100} is no host", "a name or an address, for example fog.example.org"
+            f"invalid host {text!r:.100}", "write a name or an address, for example fog.example.org"
         )
     return host
 

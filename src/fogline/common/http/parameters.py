@@ -32,7 +32,7 @@ def read_parameters(
         parameter = by_name.get(name)
         if parameter is None:
             hint = f"there is {', '.join(by_name)}" if by_name else "there is none here"
-            raise DataError(f"no such parameter: {name!r:.80}", hint)
+            raise DataError(f"unknown parameter {name!r:.80}", hint)
         if parameter.many:
             found.setdefault(name, []).append(parameter.read(text))
         elif name in found:
@@ -52,7 +52,7 @@ def between(name: str, lowest: int, highest: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         digits = text.removeprefix("-")
         if len(digits) > 20 or not (digits.isascii() and digits.isdigit()):
-            raise DataError(f"{name} is a whole number, not {text!r:.80}")
+            raise DataError(f"{name} must be a whole number, not {text!r:.80}")
         if not lowest <= int(text) <= highest:
             raise DataError(f"{name} is between {lowest} and {highest}, not {text}")
         return int(text)

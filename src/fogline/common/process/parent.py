@@ -27,7 +27,7 @@ class Parent(Generic[C]):
 
     def __init__(self, contract: type[C]) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self.gone = threading.Event()
+        self.ended = threading.Event()
         """Set when the parent closes our input, or asks us to end."""
         self._contract = contract
         self.config = from_json(contract, json.loads(sys.stdin.readline() or "{}"))
@@ -46,7 +46,7 @@ class Parent(Generic[C]):
         """The configuration, if it has changed since the last call."""
         with self._guard:
             newer, self._newer = self._newer, None
-            if not self.gone.is_set():
+            if not self.ended.is_set():
                 self.news.clear()
         return None if newer is None else from_json(self._contract, newer)
 
@@ -65,7 +65,7 @@ class Parent(Generic[C]):
         self._end()
 
     def _end(self) -> None:
-        self.gone.set()
+        self.ended.set()
         self.news.set()
         self.call()
 

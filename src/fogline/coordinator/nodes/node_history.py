@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from fogline.model.nodes import GONE, SILENT, NodeView
+from fogline.model.nodes import OFFLINE, SILENT, NodeView
 
 PRESENT, FAILED, LEFT, FORGOTTEN = "present", "failed", "left", "forgotten"
 FAIL, RESTART = "fail", "restart"
@@ -121,7 +121,7 @@ class Watch:
             if before is not None and self._is_as_before(name, before, view):
                 continue
             if before is None or before.state == FORGOTTEN:
-                state = PRESENT if view.state != GONE else LEFT if view.clean else FAILED
+                state = PRESENT if view.state != OFFLINE else LEFT if view.clean else FAILED
                 change = NodeChange(name, KnownNode(now, view.instance, state))
             elif view.instance and before.instance and view.instance != before.instance:
                 change = self._other_start(name, before, view, now)
@@ -138,7 +138,7 @@ class Watch:
 
     def _same_start(self, name: str, before: KnownNode, view: NodeView, now: float) -> KnownNode:
         known = replace(before, instance=view.instance or before.instance)
-        if view.state == GONE and view.clean:
+        if view.state == OFFLINE and view.clean:
             self._doubts.pop(name, None)
             return replace(known, state=LEFT)
         if view.online:
@@ -150,7 +150,7 @@ class Watch:
         return known
 
     def _other_start(self, name: str, before: KnownNode, view: NodeView, now: float) -> NodeChange:
-        state = LEFT if view.state == GONE and view.clean else PRESENT
+        state = LEFT if view.state == OFFLINE and view.clean else PRESENT
         known = KnownNode(before.first, view.instance, state)
         starts = self._starts.setdefault(name, deque(maxlen=MOST_STARTS))
         if before.instance not in starts:

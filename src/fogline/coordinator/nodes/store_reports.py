@@ -119,7 +119,7 @@ def read_metrics(data: Any) -> Metrics:
 
 def check_metric(name: Any) -> None:
     if not isinstance(name, str) or not name:
-        raise DataError("a metric's name is a text")
+        raise DataError("the name of a metric must be a text")
     try:
         size = len(name.encode())
     except UnicodeEncodeError as error:

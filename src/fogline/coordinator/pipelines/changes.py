@@ -63,8 +63,8 @@ def _apply_action(pipeline: Pipeline, action: Action) -> Pipeline:
 def scalars(data: object) -> dict[str, Scalar | None]:
     """Parameters as they come from outside."""
     if not isinstance(data, dict):
-        raise DataError("parameters are names and values")
+        raise DataError("`parameters` must be a mapping")
     for key, value in data.items():
         if not isinstance(key, str) or not isinstance(value, str | float | int | bool | None):
-            raise DataError(f"parameter {str(key)[:80]!r} is no text, number or truth value")
+            raise DataError(f"parameter {str(key)[:80]!r} must be a text, a number, true or false")
     return dict(data)

@@ -176,7 +176,7 @@ class PackageStore:
         os.fsync(incoming.file.fileno())
         temporary = Path(incoming.file.name)
         if file.endswith(ARCHIVES) and not zipfile.is_zipfile(temporary):
-            raise DataError(f"{file} is no {file[-3:]} file: it is no zip archive")
+            raise DataError(f"{file} is not a {file[-3:]} file: it is not a zip archive")
         sha256 = incoming.hash.hexdigest()
         temporary.replace(self._folder / sha256)
         _sync_folder(self._folder)

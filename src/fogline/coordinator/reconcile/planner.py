@@ -17,7 +17,7 @@ from fogline.deploy.resolve.assign import connect
 from fogline.deploy.resolve.flow import Flow
 from fogline.deploy.resolve.topology import Topology
 from fogline.model.jobs import Assignment, Job
-from fogline.model.nodes import GONE, Node, NodeView
+from fogline.model.nodes import OFFLINE, Node, NodeView
 
 
 class Nodes:
@@ -36,7 +36,7 @@ class Nodes:
         with self._lock:
             for name, (node, at) in self._known.items():
                 if name not in now:
-                    now[name] = NodeView(node, GONE, at)
+                    now[name] = NodeView(node, OFFLINE, at)
         return now
 
     def remember(self, heard: Mapping[str, NodeView], at: float) -> None:

@@ -120,7 +120,7 @@ class ReplicaLoop:
         self._lines.turn(now, self._clock())
         if self._asked is not None:
             self._maybe_decide(now)
-        self.seen = self._lines.seen()
+        self.seen = self._lines.views()
 
     def _maybe_decide(self, now: float) -> None:
         assert self._asked is not None
@@ -159,7 +159,7 @@ class ReplicaLoop:
         self._log(settled)
 
     def _situation(self, here: frozenset[str]) -> Situation:
-        seen = self._lines.seen()
+        seen = self._lines.views()
         reports = {name: item.report for name, item in seen.items() if item.report is not None}
         links = {
             (name, other): link

@@ -83,7 +83,7 @@ class NodeStores:
         self._to_send = to_send
         self._lines: dict[str, _Line] = {}
 
-    def seen(self) -> dict[str, StoreView]:
+    def views(self) -> dict[str, StoreView]:
         return {name: line.seen for name, line in self._lines.items()}
 
     def look(self, views: Mapping[str, NodeView]) -> None:

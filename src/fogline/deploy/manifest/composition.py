@@ -92,7 +92,7 @@ class _Reader:
 
     def _job(self, value: TreeValue) -> WrittenJob | None:
         if not isinstance(value, TreeTable):
-            self._problems.add("TYPE", f"a job is a mapping, not {kind_of(value)}", value.at)
+            self._problems.add("TYPE", f"a job must be a mapping, not {kind_of(value)}", value.at)
             return None
         fields = Fields(value, self._problems)
         unread = _Unread(self._problems)

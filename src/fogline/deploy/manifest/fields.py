@@ -95,7 +95,7 @@ class Fields:
                 found.append({**data, "op": op.text})
             else:
                 hint = "for example {op: filter, when: temperature > 30}"
-                self._problems.add("TYPE", "a step is a mapping with op", item.at, hint)
+                self._problems.add("TYPE", "a step must be a mapping with op", item.at, hint)
         return tuple(found)
 
     def entry(self) -> Word | None:

@@ -37,7 +37,7 @@ def read_json(text: str, problems: Problems) -> TreeValue | None:
     try:
         return reader.read()
     except JSONDecodeError as error:
-        problems.add("SYNTAX", f"this is no JSON: {error.msg}", reader.spot(error.pos))
+        problems.add("SYNTAX", f"invalid JSON: {error.msg}", reader.spot(error.pos))
         return None
 
 

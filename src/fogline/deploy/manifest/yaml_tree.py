@@ -87,7 +87,7 @@ def _add_syntax(error: Any, lines: Lines, problems: Problems) -> None:
     line = lines.lines[at.line - 1] if at.line <= len(lines.lines) else ""
     tabs = "\t" in line[: at.column]
     hint = "indent with blanks, not tabs" if tabs else ""
-    problems.add("SYNTAX", f"this is no YAML: {shorten(str(what), 120)}", at, hint)
+    problems.add("SYNTAX", f"invalid YAML: {shorten(str(what), 120)}", at, hint)
 
 
 class _Builder:

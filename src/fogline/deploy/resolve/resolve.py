@@ -112,7 +112,7 @@ class _Resolver:
 
     def pipeline(self, existing: Mapping[str, str]) -> Pipeline:
         if not is_name(self._name):
-            message = f"a pipeline cannot be called {shorten(self._name)!r}"
+            message = f"invalid pipeline name {shorten(self._name)!r}"
             self._problems.add("NAME", message, START)
         jobs: list[Job] = []
         for written in self._composition.jobs:
@@ -132,7 +132,7 @@ class _Resolver:
         if not name and not job.is_sure("name"):
             return
         if not is_name(name):
-            message = f"a job cannot be called {shorten(name)!r}"
+            message = f"invalid job name {shorten(name)!r}"
             self._problems.add("NAME", message, at, "no / + # $, at most 120 bytes")
         elif name in self._spots:
             message = f"there are two jobs {name}: the first is in line {self._spots[name].line}"

@@ -249,12 +249,12 @@ def wrong_input(given: Mapping[str, str]) -> str:
     """Why a site cannot read what a job's `input` says (its schema, its lateness), or nothing."""
     lateness = given.get("lateness")
     if lateness is not None and duration_ms(lateness) is None:
-        return f"lateness {shorten(lateness)!r} is no time: for example 2 s"
+        return f"invalid lateness {shorten(lateness)!r}: for example 2 s"
     names: list[str] = []
     for part in given["schema"].split(",") if "schema" in given else ():
         name, _, kind = part.strip().partition(" ")
         if not name or (kind.strip().lower() or "string") not in _TYPES:
-            return f"{shorten(part.strip())!r} in the schema is no name and type"
+            return f"{shorten(part.strip())!r} in the schema must be a name and a type"
         names.append(name)
     twice = next((name for name in names if names.count(name) > 1), "")
-    return f"{shorten(twice)} is twice in the schema" if twice else ""
+    return f"{shorten(twice)} is given twice in the schema" if twice else ""

@@ -71,7 +71,7 @@ def seconds(text: str) -> float:
     except ValueError:
         found = math.nan
     if not 0 <= found <= _LONGEST_STALE:
-        raise BadQuery(f"stale is a number of seconds, not {text!r:.80}")
+        raise BadQuery(f"`stale` must be a number of seconds, not {text!r:.80}")
     return found
 
 

@@ -52,9 +52,9 @@ def parse_rights(texts: Iterable[str]) -> frozenset[str]:
     found = frozenset(texts)
     for text in found:
         if not isinstance(text, str) or not _is_right(text):
-            raise UsageError(f"{text!r:.80} is no right", _HINT)
+            raise UsageError(f"unknown right {text!r:.80}", _HINT)
     if not found:
-        raise UsageError("a token needs a right", _HINT)
+        raise UsageError("a token must have at least one right", _HINT)
     return found
 
 

@@ -104,7 +104,7 @@ def _entity(ask: ApiRequest) -> str:
     if len(given) > 1:
         raise BadQuery("entity is given twice")
     if signer(given[0]) is not None:
-        raise BadQuery("no entity is called so", "what is signed, the queries say")
+        raise BadQuery("this name of an entity is reserved", "queries declare what is signed")
     return given[0]
 
 

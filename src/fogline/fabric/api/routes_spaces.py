@@ -138,7 +138,7 @@ def _key_columns(body: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     texts = isinstance(found, list) and all(isinstance(name, str) for name in found)
     if not texts or not found or len(set(found)) < len(found):
-        raise BadValue('the "key" of a space is a list of columns')
+        raise BadValue('the "key" of a space must be a list of columns')
     return tuple(found)
 
 
@@ -158,15 +158,15 @@ def _read_whole(found: Any, name: str, unit: int) -> int | None:
 
 def _row(item: Any, key: tuple[str, ...], now: int) -> SpaceRow:
     if not isinstance(item, dict):
-        raise BadValue("a row is an object")
+        raise BadValue("a row must be an object")
     fields = dict(item)
     moment = fields.pop("time", None)
     if moment is not None and type(moment) not in (int, str):
-        raise BadValue("the time of a row is a text or a whole number of microseconds")
+        raise BadValue("the time of a row must be a text or a whole number of microseconds")
     when = now if moment is None else times.moment(str(moment), now)
     own = fields.pop("key", None) if not key else key_text([item.get(name) for name in key])
     if not isinstance(own, str):
-        raise BadValue('a row needs a "key", a text')
+        raise BadValue('a row must have a "key", a text')
     try:
         "".join([own, *map(str, fields), *(v for v in fields.values() if type(v) is str)]).encode()
     except UnicodeEncodeError as error:
@@ -208,7 +208,7 @@ def _check_plain(ask: ApiRequest) -> None:
     if ask.values["arrived"] == "true":
         raise BadQuery("arrived is for scope=node", "add scope=node")
     if not is_name(ask.path["space"]):
-        raise NotThere(f"there is no space {ask.path['space']!r:.80}")
+        raise NotThere(f"unknown space {ask.path['space']!r:.80}")
 
 
 _KEY = QueryParameter("key", "Only rows of this key; once for each column of it", many=True)

@@ -126,7 +126,7 @@ def post_values(node: FabricNode, ask: ApiRequest) -> Response:
 def post_sql(node: FabricNode, ask: ApiRequest) -> Response:
     text = json_object(ask.body, frozenset({"sql"})).get("sql")
     if not isinstance(text, str):
-        raise BadQuery('the body has no text "sql"')
+        raise BadQuery('the body must have a text "sql"')
     scope = ask.values["scope"]
     names = ("metric", "entity", "node", "from", "to")
     given = [name for name in names if ask.values[name] is not None]

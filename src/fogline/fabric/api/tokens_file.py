@@ -43,7 +43,7 @@ def add_token(folder: Path, name: str, rights: Iterable[str]) -> str:
     Raises `UsageError` for a name that is taken or a right that does not exist.
     """
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r:.80} is no name for a token", "letters, digits and . _ @ -")
+        raise UsageError(f"invalid token name {name!r:.80}", "letters, digits and . _ @ -")
     requested = tuple(sorted(parse_rights(rights)))
     token = new_token()
     with _hold_lock(folder):
@@ -64,7 +64,7 @@ def remove_token(folder: Path, name: str) -> None:
     with _hold_lock(folder):
         known = _load(folder)
         if name not in known:
-            raise UsageError(f"there is no token {name!r:.80}")
+            raise UsageError(f"unknown token {name!r:.80}")
         _save(folder, {key: token for key, token in known.items() if key != name})
 
 

@@ -26,7 +26,7 @@ def from_json_body(body: bytes, now: int) -> pa.Table:
     """A batch from `{"values": [{metric, entity, time?, value, labels?}]}`. Raises `BadValue`."""
     items = json_object(body, frozenset({"values"})).get("values")
     if not isinstance(items, list):
-        raise BadValue('the body has no list "values"')
+        raise BadValue('the body must have a list "values"')
     _check_count(len(items))
     rows = []
     for number, item in enumerate(items):
@@ -61,7 +61,7 @@ def from_arrow_body(body: bytes, now: int) -> pa.Table:
 
 def _row(item: Any, now: int) -> tuple[Any, ...]:
     if not isinstance(item, Mapping):
-        raise BadValue("it is no object")
+        raise BadValue("it must be an object")
     unknown = sorted(set(item) - _KNOWN)
     if unknown:
         raise BadValue(f"it has an unknown {unknown[0]!r:.80}")
@@ -77,7 +77,7 @@ def _value(item: Mapping[str, Any]) -> tuple[float | None, str | None]:
     value = item.get("value")
     if item.get("number") is True and isinstance(value, str):
         if value not in _SPECIAL:
-            raise BadValue(f"{value!r:.80} is no number")
+            raise BadValue(f"{value!r:.80} is not a number")
         return _SPECIAL[value], None
     return split(value)
 
@@ -89,14 +89,14 @@ def _time(time: Any, now: int) -> int:
         return moment(time, now)
     if isinstance(time, int) and not isinstance(time, bool):
         return moment(str(time), now)
-    raise BadValue("its time is no text and no whole number of microseconds")
+    raise BadValue("its time must be a text or a whole number of microseconds")
 
 
 def _map(labels: Any) -> str | None:
     if labels is None:
         return None
     if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
-        raise BadValue("its labels are no map of texts")
+        raise BadValue("its labels must be a mapping of texts")
     text = labels_text(labels)
     (text or "").encode()
     return text

@@ -48,7 +48,7 @@ def from_arrow(data: bytes) -> tuple[pa.Table, dict[str, Any]]:
         *(pa.ArrowException, OSError, EOFError, OverflowError, MemoryError),
         *(ValueError, RecursionError, struct.error),
     ) as error:
-        raise BadValue(f"this is no Arrow stream: {str(error)[:200]}") from error
+        raise BadValue(f"invalid Arrow stream: {str(error)[:200]}") from error
     # Columns of nothing but nulls take no bytes, however many rows they claim.
     if not isinstance(extra, dict) or len(table) > 8 * len(data):
         raise BadValue("this Arrow stream holds what it cannot hold")

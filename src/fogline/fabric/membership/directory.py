@@ -32,12 +32,12 @@ class Directory:
         self._here = here
         self._path = folder / NAME
         self._guard = threading.Lock()
-        self._configured, self._born = _load(self._path, here)
+        self._configured, self._announced = _load(self._path, here)
 
     def nodes(self) -> dict[str, str]:
         """The address of each other node; the configuration is right where both know it."""
         with self._guard:
-            return {**self._born, **self._configured}
+            return {**self._announced, **self._configured}
 
     def configure(self, nodes: Mapping[str, str]) -> list[str]:
         """What the configuration says now; returns the names that cannot be used."""
@@ -45,11 +45,11 @@ class Directory:
         self._change(usable, None)
         return sorted(set(nodes) - set(usable) - {self._here})
 
-    def born(self, name: str, address: str) -> None:
+    def note_announcement(self, name: str, address: str) -> None:
         """A node announced itself. One that does so without an address has no store any more, but
         what it stored is still asked for."""
         with self._guard:
-            known = dict(self._born)
+            known = dict(self._announced)
         room = name in known or len(known) < MOST_NODES
         if room and self._fits(name, address) and known.get(name) != address:
             self._change(None, {**known, name: address})
@@ -57,22 +57,24 @@ class Directory:
     def forget(self, name: str) -> None:
         """Its announcement was cleared. The configuration may still know it."""
         with self._guard:
-            known = dict(self._born)
+            known = dict(self._announced)
         if known.pop(name, None) is not None:
             self._change(None, known)
 
     def _fits(self, name: str, address: str) -> bool:
         return name != self._here and is_name(name) and is_address(address)
 
-    def _change(self, configured: Mapping[str, str] | None, born: Mapping[str, str] | None) -> None:
+    def _change(
+        self, configured: Mapping[str, str] | None, announced: Mapping[str, str] | None
+    ) -> None:
         with self._guard:
-            before = self._configured, self._born
+            before = self._configured, self._announced
             if configured is not None:
                 self._configured = dict(configured)
-            if born is not None:
-                self._born = dict(born)
-            if (self._configured, self._born) != before:
-                _store(self._path, self._configured, self._born)
+            if announced is not None:
+                self._announced = dict(announced)
+            if (self._configured, self._announced) != before:
+                _store(self._path, self._configured, self._announced)
 
 
 def is_address(text: Any) -> bool:
@@ -119,8 +121,8 @@ def _nodes(data: Any, here: str) -> dict[str, str]:
     }
 
 
-def _store(path: Path, configured: Mapping[str, str], born: Mapping[str, str]) -> None:
-    body = json.dumps({"configured": configured, "born": born}, indent=1)
+def _store(path: Path, configured: Mapping[str, str], announced: Mapping[str, str]) -> None:
+    body = json.dumps({"configured": configured, "born": announced}, indent=1)
     try:
         write_state(path, body)
     except OSError as error:

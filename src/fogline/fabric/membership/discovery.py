@@ -52,4 +52,4 @@ class Discovery:
             self.bad += 1
             return
         if announcement.node.store:
-            self._directory.born(name, announcement.node.store)
+            self._directory.note_announcement(name, announcement.node.store)

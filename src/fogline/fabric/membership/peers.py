@@ -159,7 +159,7 @@ def read_state(data: Mapping[str, Any]) -> PeerReport:
 
 def _losses(data: Any) -> tuple[Loss, ...]:
     if not isinstance(data, list) or len(data) > _MOST:
-        raise BadValue("what is lost is a list")
+        raise BadValue("`lost` must be a list")
     found = []
     for loss in data:
         if not isinstance(loss, list) or len(loss) != 3 or any(type(n) is not int for n in loss):
@@ -225,7 +225,7 @@ def _read_by_node(data: Mapping[str, Any], key: str) -> dict[str, Any]:
 def _number(data: Mapping[str, Any], key: str, lowest: int = 0) -> int:
     found = data.get(key, lowest)
     if type(found) is not int or not lowest <= found < _HIGHEST:
-        raise BadValue(f"{key} is no number that can be")
+        raise BadValue(f"{key} is out of range or not a number")
     return found
 
 

@@ -24,7 +24,7 @@ def metadata_payload(item: Metadata) -> dict[str, Any]:
 def read_metadata(data: Any) -> Metadata:
     """Sent by another node. Raises `BadValue`."""
     if not isinstance(data, Mapping):
-        raise BadValue("metadata is an object")
+        raise BadValue("metadata must be an object")
     version, removed = data.get("version"), data.get("removed", False)
     texts = [data.get(name) for name in ("metric", "entity", "origin")]
     if type(version) is not int or type(removed) is not bool:
@@ -40,7 +40,9 @@ def read_description(data: Mapping[str, Any]) -> Description:
     """A description from its fields. Raises `BadValue` for one that is unknown or no such thing."""
     unknown = sorted(set(data) - set(DESCRIPTION))
     if unknown:
-        raise BadValue(f"metadata has no {unknown[0]!r:.80}", f"there is {', '.join(DESCRIPTION)}")
+        raise BadValue(
+            f"unknown metadata field {unknown[0]!r:.80}", f"known: {', '.join(DESCRIPTION)}"
+        )
     for name, value in data.items():
         if not _fits(name, value):
             raise BadValue(f"{value!r:.80} is no {name} of a metric")

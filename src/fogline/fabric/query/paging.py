@@ -68,7 +68,7 @@ def unseal(text: str, question: object) -> Any:
 
 
 def no_cursor() -> BadQuery:
-    return BadQuery("this is no cursor", "use the one that came with the page before")
+    return BadQuery("invalid cursor", "use the one that came with the page before")
 
 
 def check_whole(item: object) -> int:

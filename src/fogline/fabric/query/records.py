@@ -41,7 +41,7 @@ def descriptions_of(metadata: pa.Table) -> dict[tuple[str, str], dict[str, str]]
     try:
         rows = metadata.select(["metric", "entity", *DESCRIBED]).to_pylist()
     except KeyError as error:
-        raise BadValue(f"this is no metadata: {error}") from error
+        raise BadValue(f"invalid metadata: {error}") from error
     return {
         (str(row["metric"]), str(row["entity"] or "")): {
             field: str(row[column]) for column, field in DESCRIBED.items() if row[column]
@@ -87,7 +87,7 @@ def _check_columns(table: pa.Table) -> pa.Table:
     try:
         plain = pa.table({name: table[name].cast(kind) for name, kind in _TYPES.items()})
     except (KeyError, pa.ArrowException) as error:
-        raise BadValue(f"these columns are no values: {str(error)[:200]}") from error
+        raise BadValue(f"invalid columns of values: {str(error)[:200]}") from error
     if any(plain[name].null_count for name in _ALWAYS):
         raise BadValue("a value has no node, metric, entity or time")
     times = micros(plain["time"])

@@ -60,7 +60,7 @@ class OwnSpaces:
         for info in self.spaces():
             if info.space.name == name:
                 return info
-        raise NotThere(f"there is no space {name!r:.80}")
+        raise NotThere(f"unknown space {name!r:.80}")
 
     def space_rows(self, question: SpaceRange) -> SpacePage:
         info = self.info(question.space)

@@ -48,7 +48,7 @@ def moment(text: str, now: int | None = None) -> int:
     found = parse_time(dated) if _ISO.fullmatch(dated) else None
     if found is None:
         hint = "2026-01-02T03:04:05Z, microseconds since 1970, or -15m before now"
-        raise BadQuery(f"{text!r:.80} is no time", hint)
+        raise BadQuery(f"invalid time {text!r:.80}", hint)
     return found
 
 
@@ -57,7 +57,7 @@ def duration(text: str) -> int:
     parts = _DURATION.fullmatch(text)
     found = round(float(parts[1]) * _UNITS[parts[2]]) if parts else 0
     if not parts or found > _LONGEST:
-        raise BadQuery(f"{text!r:.80} is no length of time", "60s, 5m, 1h, 7d")
+        raise BadQuery(f"invalid duration {text!r:.80}", "60s, 5m, 1h, 7d")
     return found
 
 

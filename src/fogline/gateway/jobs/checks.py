@@ -20,7 +20,7 @@ def read_assignments(data: Any, jobs: Any = None) -> list[Assignment]:
     """Assignments that have the names of their jobs, or have none and get these. Raises `DataError`
     with every problem of every assignment."""
     if not isinstance(data, list) or len(data) > MOST_JOBS:
-        raise DataError(f"assignments are a list of at most {MOST_JOBS}")
+        raise DataError(f"`assignments` must be a list of at most {MOST_JOBS}")
     called = [None] * len(data) if jobs is None else names(jobs)
     if len(called) != len(data):
         raise DataError(f"there are {len(data)} assignments and {len(called)} names of jobs")
@@ -40,7 +40,7 @@ def read_assignments(data: Any, jobs: Any = None) -> list[Assignment]:
 
 def _read(item: Any, job: str | None) -> Assignment:
     if not isinstance(item, dict):
-        raise DataError("this is no assignment")
+        raise DataError("invalid assignment: not a JSON object")
     return Assignment.from_json(item if job is None else {**item, "job": job})
 
 
@@ -61,7 +61,7 @@ def problems_of(assignment: Assignment) -> list[str]:
     """Why a gateway would not take it; nothing when it would."""
     found = []
     if not is_name(assignment.job):
-        found.append("it cannot be called that: it is part of topics")
+        found.append("invalid name: it is part of topics")
     if not isinstance(assignment.work, Steps):
         found.append("a gateway runs steps only")
     elif problem := steps_problem(assignment.work.steps, assignment.input, assignment.parameters):
@@ -109,5 +109,5 @@ def _attempt(check: Any) -> list[str]:
 
 def names(data: Any) -> Sequence[str]:
     if not isinstance(data, list) or not all(isinstance(name, str) for name in data):
-        raise DataError("jobs are a list of names")
+        raise DataError("`jobs` must be a list of names")
     return data

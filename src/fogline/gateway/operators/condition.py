@@ -31,7 +31,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 def compile_condition(node: Any, types: Types, depth: int = 0) -> Test:
     """The test that a JSON tree describes. Raises `BadStep`."""
     if not isinstance(node, Mapping) or not isinstance(node.get("op"), str):
-        raise BadStep("a condition is an object with 'op'")
+        raise BadStep("a condition must be an object with 'op'")
     if depth > _MOST_DEPTH:
         raise BadStep("a condition is nested too deeply")
     match node["op"]:
@@ -46,7 +46,7 @@ def compile_condition(node: Any, types: Types, depth: int = 0) -> Test:
         case "in":
             values = node.get("values")
             if not isinstance(values, list | tuple):
-                raise BadStep("in needs a list 'values'")
+                raise BadStep("'in' must have a list 'values'")
             column = _column(node, types)
             return _any([_comparison("==", column, value, types) for value in values])
         case "prefix":

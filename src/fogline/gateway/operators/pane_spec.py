@@ -122,5 +122,5 @@ def _list(options: StepOptions, name: str) -> list[Any]:
 
 def _mapping(data: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
-        raise BadStep(f"{what} is names and values")
+        raise BadStep(f"{what} must be a mapping")
     return data

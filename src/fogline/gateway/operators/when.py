@@ -57,7 +57,7 @@ def _compare(node: ast.Compare) -> Tree:
 def _pair(left: ast.expr, op: ast.cmpop, right: ast.expr) -> Tree:
     if isinstance(op, ast.In | ast.NotIn):
         if not isinstance(right, ast.Tuple | ast.List):
-            raise BadStep("'when': behind 'in' stands a list, as in x in ('a', 'b')")
+            raise BadStep("'when': 'in' must be followed by a list, as in x in ('a', 'b')")
         values = [_constant(item) for item in right.elts]
         found = {"op": "in", "column": _field(left), "values": values}
         return found if isinstance(op, ast.In) else {"op": "not", "arg": found}
@@ -75,7 +75,7 @@ def _field(node: ast.expr) -> str:
             return name
         case ast.Attribute(value=value, attr=name):
             return f"{_field(value)}.{name}"
-    raise BadStep(f"'when': {_show_node(node)} is no field")
+    raise BadStep(f"'when': {_show_node(node)} is not a field")
 
 
 def _constant(node: ast.expr) -> Any:
@@ -84,7 +84,7 @@ def _constant(node: ast.expr) -> Any:
             return value
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
             return -value
-    raise BadStep(f"'when': {_show_node(node)} is no number and no text")
+    raise BadStep(f"'when': {_show_node(node)} is neither a number nor a text")
 
 
 def _show_node(node: ast.expr) -> str:

@@ -32,8 +32,8 @@ def operations(gateway: Gateway) -> dict[str, OperationHandler]:
     def logs(body: dict[str, Any]) -> dict[str, Any]:
         lines = body.get("lines", 100)
         if type(lines) is not int:
-            raise DataError("lines is a whole number")
-        return {"lines": gateway.said(str(body.get("job")), lines)}
+            raise DataError("`lines` must be a whole number")
+        return {"lines": gateway.job_log(str(body.get("job")), lines)}
 
     return {"install": install, "remove": remove, "flush": flush, "logs": logs}
 

@@ -189,7 +189,7 @@ class Gateway:
                 if name in self._jobs:
                     self._jobs[name][0].flush()
 
-    def said(self, job: str, lines: int = 100) -> list[str]:
+    def job_log(self, job: str, lines: int = 100) -> list[str]:
         with self._guard:
             if job not in self._jobs:
                 raise DataError(f"no job {job!r:.80}")
@@ -197,7 +197,9 @@ class Gateway:
 
     def observed(self) -> list[Observed]:
         with self._guard:
-            running = [self._observed(job, r) for job, r in self._jobs.values() if not job.ending]
+            running = [
+                self._observe_job(job, r) for job, r in self._jobs.values() if not job.ending
+            ]
             return [*running, *self._damaged.values()]
 
     def describe(self) -> Node:
@@ -318,7 +320,7 @@ class Gateway:
         self._forgettable.add(name)
         self._ledger.drop(self.config.gateway, name)
 
-    def _observed(self, job: GatewayJob, routes: Routes) -> Observed:
+    def _observe_job(self, job: GatewayJob, routes: Routes) -> Observed:
         observed = job.observed(routes=routes.states(), waiting_bytes=routes.lag)
         source = self._brokers.at(_address(job))
         if observed.state == "running" and not source.has(job.patterns):

@@ -18,7 +18,7 @@ from fogline.plan.analysis.mqtt_checks import check_target
 from fogline.plan.analysis.problems import QueryProblems, Refused, did_you_mean
 from fogline.plan.analysis.reach import MAX_CHAIN, MAX_LEVELS, MAX_TERMS, Reach
 from fogline.plan.analysis.scope import Scope
-from fogline.plan.expressions import Aggregate, Expr, Guarded, Sampled, both, transform
+from fogline.plan.expressions import Aggregate, Expr, Guarded, Sampled, conjoin, transform
 from fogline.plan.operators import Sampling
 
 DEFAULT_RETENTION_MS = 168 * 3_600_000
@@ -154,7 +154,7 @@ class Analysis:
     def _finish(self, insight: ast.Insight, result: Analysed) -> Analysed:
         if result.per_record and result.sampling:
             result = replace(
-                result, condition=both(result.condition, Sampled(result.sampling.fraction))
+                result, condition=conjoin(result.condition, Sampled(result.sampling.fraction))
             )
         if result.sampling and result.sampling.live:
             result = self._bound_error(insight, result)

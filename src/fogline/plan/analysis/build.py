@@ -21,7 +21,7 @@ from fogline.plan.expressions import (
     Field,
     Sampled,
     StartsWith,
-    both,
+    conjoin,
     conjuncts,
 )
 from fogline.plan.operators import (
@@ -117,5 +117,5 @@ def declared_condition(stream: StreamSource) -> Expr | None:
             if value.endswith("%")
             else Compare("==", field, Constant(value))
         )
-        condition = both(condition, term)
+        condition = conjoin(condition, term)
     return condition

@@ -166,7 +166,7 @@ def _schema(provider: ast.Provider, problems: QueryProblems) -> tuple[tuple[str,
             message = f'"{part.strip()}" in schema is not a name and a type'
             problems.add("PARAMETER", message, parameter, f"types: {known}")
         elif name in result:
-            problems.add("PARAMETER", f"{name} stands twice in schema", parameter)
+            problems.add("PARAMETER", f"{name} is given twice in the schema", parameter)
         else:
             result[name] = kind
     return tuple(result.items())
@@ -191,7 +191,7 @@ def _duration(provider: ast.Provider, key: str, absent: int, problems: QueryProb
     millis = duration_ms(str(parameter.value))
     if millis is None:
         hint = f'write a number and a unit, e.g. {key}="2 s"'
-        problems.add("PARAMETER", f'{key} "{parameter.value}" is no duration', parameter, hint)
+        problems.add("PARAMETER", f'{key} "{parameter.value}" is not a duration', parameter, hint)
         return absent
     return millis
 

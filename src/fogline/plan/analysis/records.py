@@ -23,7 +23,7 @@ from fogline.plan.expressions import (
     Inverse,
     OneOf,
     conjuncts,
-    either,
+    disjoin,
 )
 
 ORDERINGS = {">", ">=", "<", "<="}
@@ -273,7 +273,7 @@ class Records:
             left = self.condition(node.left, origins, own)
             right = self.condition(node.right, origins, own)
             if isinstance(node, ast.Or):
-                return either(left, right)
+                return disjoin(left, right)
             return Every((*conjuncts(left), *conjuncts(right)))
         if isinstance(node, ast.Not):
             return Inverse(self.condition(node.operand, origins, own))

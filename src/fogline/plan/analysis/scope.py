@@ -28,9 +28,9 @@ from fogline.plan.expressions import (
     Sampled,
     WindowSpec,
     aggregates,
-    both,
+    conjoin,
     conjuncts,
-    either,
+    disjoin,
 )
 from fogline.plan.operators import Sampling
 
@@ -123,7 +123,7 @@ class Scope(InsightGrouping):
     ) -> Expr:
         raw = bool(origins) and origins[0] in self.analysis.catalog.streams
         if self.sampling and raw:
-            condition = both(condition, Sampled(self.sampling.fraction))
+            condition = conjoin(condition, Sampled(self.sampling.fraction))
         result = Aggregate(
             function,
             arguments,
@@ -256,7 +256,7 @@ class Scope(InsightGrouping):
             left, right = self.condition(node.left, value), self.condition(node.right, value)
             return Every((*conjuncts(left), *conjuncts(right)))
         if isinstance(node, ast.Or):
-            return either(self.condition(node.left, value), self.condition(node.right, value))
+            return disjoin(self.condition(node.left, value), self.condition(node.right, value))
         if isinstance(node, ast.Not):
             return Inverse(self.condition(node.operand, value))
         if isinstance(node, ast.Membership):

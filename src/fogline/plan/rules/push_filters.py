@@ -14,7 +14,7 @@ from fogline.plan.expressions import (
     Expr,
     Guarded,
     Sampled,
-    both,
+    conjoin,
     conjuncts,
     walk,
 )
@@ -52,7 +52,7 @@ def _record_condition(operator: Operator) -> Expr | None:
     terms = [t for t in conjuncts(condition) if _plain(t)] if condition else []
     result: Expr | None = None
     for term in terms:
-        result = both(result, term)
+        result = conjoin(result, term)
     return result
 
 
@@ -67,7 +67,7 @@ def _place(operator: Operator, stream: str, pushed: Expr | None) -> Operator:
     if isinstance(operator, Sample):
         return replace(operator, input=_place(operator.input, stream, pushed))
     if isinstance(operator, Scan) and operator.stream.name == stream:
-        return replace(operator, condition=both(operator.condition, pushed))
+        return replace(operator, condition=conjoin(operator.condition, pushed))
     return operator
 
 
@@ -78,5 +78,5 @@ def _drop(aggregate: Aggregate, stream: str, condition: Expr) -> Aggregate:
     left: Expr | None = None
     for term in conjuncts(aggregate.condition):
         if term not in dropped:
-            left = both(left, term)
+            left = conjoin(left, term)
     return replace(aggregate, condition=left)

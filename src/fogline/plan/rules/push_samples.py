@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fogline.model.streams import FABRIC
-from fogline.plan.expressions import Aggregate, Expr, Sampled, both, conjuncts
+from fogline.plan.expressions import Aggregate, Expr, Sampled, conjoin, conjuncts
 from fogline.plan.operators import (
     Evaluate,
     Operator,
@@ -97,7 +97,7 @@ def _remove_test(condition: Expr | None, test: Sampled) -> Expr | None:
     left: Expr | None = None
     for term in conjuncts(condition) if condition is not None else ():
         if term != test:
-            left = both(left, term)
+            left = conjoin(left, term)
     return left
 
 

@@ -144,7 +144,7 @@ class CodeJob:
 def _millis(lateness: str) -> int:
     found = duration_ms(lateness)
     if found is None:
-        raise UsageError(f"input: lateness {lateness!r} is no time", 'for example "2 s"')
+        raise UsageError(f"input: invalid lateness {lateness!r}", 'for example "2 s"')
     return found
 
 
@@ -172,7 +172,7 @@ def schema_fields(given: Mapping[str, str]) -> list[dict[str, Any]]:
         kind = kind.strip().lower() or "string"
         kind = _TYPES.get(kind, kind)
         if not name or kind not in ("double", "long", "string", "boolean"):
-            raise UsageError(f"input: {part.strip()!r} in the schema is no name and type")
+            raise UsageError(f"input: {part.strip()!r} in the schema must be a name and a type")
         metric = {"metric": True} if "metric" in given else {}
         fields.append({"name": name, "type": kind} | metric)
     return fields

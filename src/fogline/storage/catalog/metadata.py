@@ -215,6 +215,6 @@ def _check(item: Metadata) -> None:
     except (UnicodeEncodeError, TypeError, AttributeError) as error:
         raise BadValue("this metadata cannot be written as text") from error
     if not item.metric or max(sizes) > NAME_BYTES or len(body) > _MAX_BYTES:
-        raise BadValue("metadata needs a metric, and names and texts of a bearable length")
+        raise BadValue("metadata must have a metric, and names and texts must not be too long")
     if not 0 < item.version < 1 << 53:
-        raise BadQuery(f"a version is a positive number, not {item.version}")
+        raise BadQuery(f"a version must be a positive number, not {item.version}")

@@ -30,7 +30,7 @@ SpaceField = float | int | str | bool | None
 
 
 def is_name(text: str) -> bool:
-    """Whether a space or a column may be called so."""
+    """Whether this is a valid name of a space or a column."""
     return bool(_NAME.fullmatch(text))
 
 
@@ -48,7 +48,7 @@ class Space:
     def __post_init__(self) -> None:
         for name in (self.name, *self.columns):
             if not is_name(name):
-                raise BadValue(f"{name!r:.80} is no name for a space or column", "a-z, 0-9 and _")
+                raise BadValue(f"invalid name of a space or column {name!r:.80}", "a-z, 0-9 and _")
         unknown = set(self.columns.values()) - set(TYPES)
         if unknown or not 0 < len(self.columns) <= _MAX_COLUMNS:
             raise BadValue(f"a space has 1 to {_MAX_COLUMNS} columns of {', '.join(TYPES)}")
@@ -263,7 +263,7 @@ class Spaces:
 
     def _space(self, name: str) -> Space:
         if name not in self._spaces:
-            raise BadQuery(f"there is no space {name!r:.80}")
+            raise BadQuery(f"unknown space {name!r:.80}")
         return self._spaces[name]
 
     def _database(self, space: Space) -> Database:

@@ -34,7 +34,7 @@ def decode(text: str, selection: Selection, descending: bool) -> PageCursor:
         data = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True))
         time, seq, fingerprint = (_check_whole(item) for item in data)
     except (binascii.Error, ValueError, TypeError, RecursionError) as error:
-        raise BadQuery("this is no cursor", "use the one that came with the page before") from error
+        raise BadQuery("invalid cursor", "use the one that came with the page before") from error
     if fingerprint != _fingerprint(selection, descending):
         raise BadQuery("this cursor belongs to another query", "begin without a cursor")
     return PageCursor(time, seq)

@@ -201,6 +201,6 @@ def _select_aggregates(bucket: int, functions: Sequence[str]) -> str:
     unknown = sorted(set(functions) - set(AGGREGATES))
     if unknown or not functions:
         hint = f"there are {', '.join(AGGREGATES)}"
-        raise BadQuery(f"no such aggregate: {', '.join(unknown)[:100] or 'none named'}", hint)
+        raise BadQuery(f"unknown aggregate: {', '.join(unknown)[:100] or 'none given'}", hint)
     names = dict.fromkeys(functions)
     return ", ".join(f'{AGGREGATES[name]} AS "{name}"' for name in names)

@@ -90,5 +90,5 @@ def _cut(time: int | None, default: int) -> int:
     if time is None:
         return default
     if isinstance(time, bool) or not isinstance(time, int):
-        raise BadQuery(f"a time is a whole number of microseconds, not {time!r}"[:200])
+        raise BadQuery(f"a time must be a whole number of microseconds, not {time!r}"[:200])
     return min(max(time, FIRST_TIME), END_TIME)

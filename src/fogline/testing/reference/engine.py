@@ -50,7 +50,7 @@ class ReferenceEngine:
         """Everything an insight emits."""
         if insight not in self._results:
             per_record = self.shapes.is_per_record(insight)
-            found = self._per_record(insight) if per_record else self._aggregated(insight)
+            found = self._per_record(insight) if per_record else self._aggregate_insight(insight)
             self._results[insight] = [result for result in found if result.value is not None]
         return self._results[insight]
 
@@ -80,7 +80,7 @@ class ReferenceEngine:
 
     # ── aggregates ─────────────────────────────────────────────────────────────────────────────
 
-    def _aggregated(self, insight: Insight) -> Iterator[ReferenceResult]:
+    def _aggregate_insight(self, insight: Insight) -> Iterator[ReferenceResult]:
         calls = self.shapes.aggregates(insight)
         for keys, events in self._groups(insight, calls):
             for moment in self._moments(insight, calls, events):
@@ -106,7 +106,7 @@ class ReferenceEngine:
             other = self.shapes.expands(leaf, context)
             if other is not None:
                 return self._value_of(other, self.shapes.context(other, context), known, keys)
-            return known[self.shapes.filled(leaf, context)]
+            return known[self.shapes.fill_call(leaf, context)]
 
         def key_or_leaf(leaf: Expression) -> Any:
             if isinstance(leaf, Metric) and leaf.name in keys:

@@ -132,9 +132,9 @@ class Shapes:
 
     def aggregates(self, insight: Insight) -> list[Call]:
         """All aggregates of an insight, each once, in order of appearance."""
-        return list(dict.fromkeys(self.filled(*place) for place in self.leaves(insight)))
+        return list(dict.fromkeys(self.fill_call(*place) for place in self.leaves(insight)))
 
-    def filled(self, leaf: Expression, context: Insight) -> Call:
+    def fill_call(self, leaf: Expression, context: Insight) -> Call:
         """A leaf as a complete aggregate."""
         if not isinstance(leaf, Call):
             bare = self._bare_window(leaf, context)
@@ -173,7 +173,7 @@ class Shapes:
             return every
         if not isinstance(every, TimeWindow):
             return None
-        calls = [self.filled(c, context) for c in self._own_leaves(context) if is_aggregate(c)]
+        calls = [self.fill_call(c, context) for c in self._own_leaves(context) if is_aggregate(c)]
         lengths = [c.window.millis for c in calls if isinstance(c.window, TimeWindow)]
         return TimeWindow(max(lengths, default=every.millis))
 
