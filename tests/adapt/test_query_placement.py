@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fogline.adapt.replication import query_placement, solver
 from fogline.adapt.replication.query import (
-    LEAST_SHARE,
+    LEAST_FRACTION,
     LONGEST,
     Candidate,
     QueryPlacement,
@@ -84,7 +84,7 @@ def test_sampling_keeps_f_and_the_quality_asked_for_and_never_raises_l(query: Re
     assert sampled.nodes == plain.nodes
     assert sampled.objective == pytest.approx(plain.objective)
     assert sampled.latency <= plain.latency
-    assert all(LEAST_SHARE <= share <= 1 for share in shares)
+    assert all(LEAST_FRACTION <= share <= 1 for share in shares)
     assert math.fsum(shares) >= query.least_quality * len(shares)
 
 

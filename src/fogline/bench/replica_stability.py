@@ -37,7 +37,7 @@ class Scenario:
     step_seconds: float = 300.0
     down_steps: int = 24
     disk_loss: float = 0.0
-    """The share of failures after which the node comes back empty."""
+    """The fraction of failures after which the node comes back empty."""
     round_steps: int = 48
     limits: RoundLimits = field(default_factory=RoundLimits)
     replicate: bool = True
@@ -65,12 +65,13 @@ class StabilityOutcome:
     reached: tuple[int, ...]
     """Of these, the ones that could be read elsewhere."""
     survived: float
-    """The share of all blocks that some node still holds at the end."""
+    """The fraction of all blocks that some node still holds at the end."""
     copied: int
     """Blocks that were sent."""
 
     def reachable(self, nodes: Sequence[int] | None = None) -> float:
-        """The share of the data of these nodes (of all) that could be read while they were down."""
+        """The fraction of the data of these nodes (of all) that could be read while they were
+        down."""
         of = range(len(self.requested)) if nodes is None else nodes
         return sum(self.reached[n] for n in of) / max(1, sum(self.requested[n] for n in of))
 

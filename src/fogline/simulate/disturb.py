@@ -44,15 +44,15 @@ def shuffle(
 
 
 def rubbish(
-    chunks: Iterator[list[DueMessage]], share: float, seed: int, format: FormatName
+    chunks: Iterator[list[DueMessage]], fraction: float, seed: int, format: FormatName
 ) -> Iterator[list[DueMessage]]:
-    """Adds malformed messages until they are about `share` (below 1) of all."""
+    """Adds malformed messages until they are about `fraction` (below 1) of all."""
     rng = random.Random(f"rubbish {seed}")
     for chunk in chunks:
         mixed = []
         for message in chunk:
             mixed.append(message)
-            while rng.random() < share:
+            while rng.random() < fraction:
                 mixed.append(DueMessage(message.due_ms, make_malformed(rng, message.text, format)))
         yield mixed
 

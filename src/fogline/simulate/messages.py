@@ -15,7 +15,8 @@ from fogline.simulate.streams import Run, batches
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How the events of a run look on the wire: format, disorder in seconds, share of rubbish."""
+    """How the events of a run look on the wire: format, disorder in seconds, fraction of malformed
+    messages."""
 
     format: FormatName
     shuffle: float = 0.0

@@ -70,6 +70,6 @@ class Schedule:
 
     def offsets_ms(self, index: Ints) -> Ints:
         """Milliseconds after the start of the events with these running numbers."""
-        shares = (index + 0.5) / self.count
-        run = np.interp(shares, self._cumulative, self._grid)
+        fractions = (index + 0.5) / self.count
+        run = np.interp(fractions, self._cumulative, self._grid)
         return np.floor(run * self.seconds * 1000).astype(np.int64)

@@ -42,9 +42,9 @@ def drift(time_ms: Ints, phase: Floats, minutes: float) -> Floats:
     )
 
 
-def spikes(rng: np.random.Generator, values: Floats, share: float, factor: float) -> Floats:
-    """Multiplies a small share of the values, as a disturbed sensor does."""
-    hit = rng.random(values.size) < share
+def spikes(rng: np.random.Generator, values: Floats, fraction: float, factor: float) -> Floats:
+    """Multiplies a small fraction of the values, as a disturbed sensor does."""
+    hit = rng.random(values.size) < fraction
     return np.where(hit, values * factor, values)
 
 
@@ -57,9 +57,11 @@ def numbers(values: Floats, decimals: int) -> list[FieldValue]:
     return list((rounded + 0.0).tolist())
 
 
-def with_gaps(rng: np.random.Generator, column: list[FieldValue], share: float) -> list[FieldValue]:
-    """The column with a small share of its values missing (changed in place)."""
-    for place in np.flatnonzero(rng.random(len(column)) < share).tolist():
+def with_gaps(
+    rng: np.random.Generator, column: list[FieldValue], fraction: float
+) -> list[FieldValue]:
+    """The column with a small fraction of its values missing (changed in place)."""
+    for place in np.flatnonzero(rng.random(len(column)) < fraction).tolist():
         column[place] = None
     return column
 

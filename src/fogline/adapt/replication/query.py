@@ -2,7 +2,7 @@
 
 A source i (a spout) can be read at several nodes u: where its data arises, or where a copy is or
 could be. Reading at u costs the latency lat(u, u_b) to the node u_b that computes, and the copy is
-D(i, u) behind. A source may be sampled down to a share q_i of its data. A choice costs
+D(i, u) behind. A source may be sampled down to a fraction q_i of its data. A choice costs
 
     F = L · (β + max D(i, u_i)) / min q_i        where L = max lat(u_i, u_b) · q_i
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from fogline.common.errors import DataError
 
-LEAST_SHARE = 0.1
+LEAST_FRACTION = 0.1
 LONGEST = 1e15
 MOST_SOURCES = 100
 MOST_CANDIDATES = 100_000
@@ -90,7 +90,7 @@ class ReplicaQuery:
 
 @dataclass(frozen=True, slots=True)
 class QueryPlacement:
-    """Where each source is read, which share of it, and what that costs."""
+    """Where each source is read, which sample fraction of it, and what that costs."""
 
     nodes: Mapping[str, str]
     quality: Mapping[str, float]
@@ -105,12 +105,12 @@ def evaluate(
     query: ReplicaQuery, nodes: Mapping[str, str], quality: Mapping[str, float] | None = None
 ) -> QueryPlacement:
     """L, the staleness and F of a choice, by the formulas; quality 1 where none is given."""
-    shares = {source.name: 1.0 for source in query.sources} | dict(quality or {})
+    fractions = {source.name: 1.0 for source in query.sources} | dict(quality or {})
     read = {source.name: source.at(nodes[source.name]) for source in query.sources}
-    latency = max(c.latency * shares[name] for name, c in read.items())
+    latency = max(c.latency * fractions[name] for name, c in read.items())
     staleness = max(c.staleness for c in read.values())
-    objective = latency * (query.beta + staleness) / min(shares.values())
-    return QueryPlacement(dict(nodes), shares, latency, staleness, objective)
+    objective = latency * (query.beta + staleness) / min(fractions.values())
+    return QueryPlacement(dict(nodes), fractions, latency, staleness, objective)
 
 
 def at_home(query: ReplicaQuery) -> QueryPlacement | None:

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from fogline.adapt.replication import solver
 from fogline.adapt.replication.query import (
-    LEAST_SHARE,
+    LEAST_FRACTION,
     QueryPlacement,
     ReplicaQuery,
     Source,
@@ -147,20 +147,20 @@ def _sample(query: ReplicaQuery, best: QueryPlacement, proven: bool, left: float
     if slowest == 0 or query.least_quality == 1:
         return _mark(best, proven)
     speeds = {name: latency / slowest for name, latency in latencies.items()}
-    least = solver.least_share(list(speeds.values()), LEAST_SHARE, query.least_quality, left)
+    least = solver.least_fraction(list(speeds.values()), LEAST_FRACTION, query.least_quality, left)
     if least is None:
         return _mark(best, False)
-    shares = _shares(speeds, least, query.least_quality)
-    return _mark(evaluate(query, best.nodes, shares), proven)
+    fractions = _find_fractions(speeds, least, query.least_quality)
+    return _mark(evaluate(query, best.nodes, fractions), proven)
 
 
-def _shares(speeds: Mapping[str, float], least: float, quality: float) -> dict[str, float]:
+def _find_fractions(speeds: Mapping[str, float], least: float, quality: float) -> dict[str, float]:
     """The highest q at L = slowest · least; rounding of the solver never takes the mean below Q."""
     step = 1e-12
     while True:
-        shares = {n: min(1.0, least / speed) if speed else 1.0 for n, speed in speeds.items()}
-        if math.fsum(shares.values()) >= quality * len(shares):
-            return shares
+        fractions = {n: min(1.0, least / speed) if speed else 1.0 for n, speed in speeds.items()}
+        if math.fsum(fractions.values()) >= quality * len(fractions):
+            return fractions
         least, step = min(1.0, least + step), step * 2
 
 

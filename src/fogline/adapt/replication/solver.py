@@ -1,7 +1,7 @@
 """The two small programs of the query placement, for CBC through PuLP.
 
 Both are put in numbers that do not depend on the unit of time: the first in ranks, because only the
-order of the staleness decides it, the second in shares of the largest latency.
+order of the staleness decides it, the second in fractions of the largest latency.
 """
 
 from __future__ import annotations
@@ -64,21 +64,23 @@ def least_stale(
     return SolverResult(chosen, status == pulp.LpSolutionOptimal)
 
 
-def least_share(speeds: Sequence[float], least: float, mean: float, seconds: float) -> float | None:
+def least_fraction(
+    speeds: Sequence[float], least: float, mean: float, seconds: float
+) -> float | None:
     """The least m = min q for which L = m · (largest latency); None if time ran out before.
 
-    `speeds` are latencies as shares r of the largest. m ≤ q ≤ 1 and r · q ≤ m for each source, the
-    mean of the q at least `mean`, m at least `least`.
+    `speeds` are latencies as fractions r of the largest. m ≤ q ≤ 1 and r · q ≤ m for each source,
+    the mean of the q at least `mean`, m at least `least`.
     """
     if seconds <= 0:
         return None
-    problem = pulp.LpProblem("shares", pulp.LpMinimize)
+    problem = pulp.LpProblem("fractions", pulp.LpMinimize)
     m = problem.add_variable("m", lowBound=least, upBound=1)
     q = [problem.add_variable(f"q{i}", lowBound=least, upBound=1) for i in range(len(speeds))]
     problem += m
-    for share, speed in zip(q, speeds, strict=True):
-        problem += share >= m
-        problem += speed * share <= m
+    for fraction, speed in zip(q, speeds, strict=True):
+        problem += fraction >= m
+        problem += speed * fraction <= m
     problem += pulp.lpSum(q) >= mean * len(q)
     found = _run(problem, seconds) == pulp.LpSolutionOptimal
     return float(min(1.0, max(least, m.value()))) if found else None

@@ -28,8 +28,8 @@ def show(as_json: bool) -> None:
             click.echo(f"{node['node']}: {node['uncopied']}", err=True)
     for job, streams in response.get("shares", {}).items():
         for stream, nodes in streams.items():
-            for node, share in nodes.items():
-                click.echo(f"{job}: {share:.0%} of {stream} is sent from {node}")
+            for node, fraction in nodes.items():
+                click.echo(f"{job}: {fraction:.0%} of {stream} is sent from {node}")
     if response["problem"]:
         click.echo(f"problem: {response['problem']}", err=True)
 

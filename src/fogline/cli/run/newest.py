@@ -64,15 +64,15 @@ class NewestResults:
         """At most `most` lines, divided fairly among insights. If an insight has more keys than are
         shown, its last line counts the rest; one without results has a line that says so."""
         found: list[NewestResult] = []
-        for name, share in self._shares(most).items():
+        for name, count in self._split_lines(most).items():
             keys = self._insights[name]
-            if share and not keys and not self.uncounted.get(name):
+            if count and not keys and not self.uncounted.get(name):
                 found.append(NewestResult(name, "", "no result yet", "", 0))
                 continue
-            whole = share >= len(keys) and not self.uncounted.get(name)
-            shown = nsmallest(share if whole else share - 1, keys.items(), key=_by_count)
+            whole = count >= len(keys) and not self.uncounted.get(name)
+            shown = nsmallest(count if whole else count - 1, keys.items(), key=_by_count)
             found += [_row(newest) for _, newest in shown]
-            if not whole and share:
+            if not whole and count:
                 found.append(self._rest(name, {key for key, _ in shown}))
         return found
 
@@ -85,19 +85,19 @@ class NewestResults:
         many = f"{len(others):,} other keys" if not beyond else "other keys"
         return NewestResult(name, f"… {many}", "", end, count)
 
-    def _shares(self, most: int) -> dict[str, int]:
+    def _split_lines(self, most: int) -> dict[str, int]:
         """Lines for each insight: one in turn until there are no more."""
         needed = {
             name: max(1, len(keys) + bool(self.uncounted.get(name)))
             for name, keys in self._insights.items()
         }
-        shares = dict.fromkeys(needed, 0)
+        lines = dict.fromkeys(needed, 0)
         left = most
-        while left > 0 and (open_ := [n for n in needed if shares[n] < needed[n]]):
+        while left > 0 and (open_ := [n for n in needed if lines[n] < needed[n]]):
             for name in open_[:left]:
-                shares[name] += 1
+                lines[name] += 1
             left -= len(open_)
-        return shares
+        return lines
 
 
 def _by_count(item: tuple[str, _Newest]) -> tuple[int, str]:

@@ -81,7 +81,7 @@ def share(text: str) -> float:
     except ValueError:
         found = math.nan
     if not 0 < found <= 1:
-        raise BadQuery(f"share is more than 0 and at most 1, not {text!r:.80}")
+        raise BadQuery(f"`share` must be above 0 and at most 1, not {text!r:.80}")
     return found
 
 

@@ -39,7 +39,8 @@ class Selected:
 class Range:
     """Values from `start` up to, not including, `end`, ordered by time, then `seq`.
 
-    Of a `share` less than 1 others are left out, by their content: always the same ones.
+    `share` is a sample fraction: below 1, others are left out, by their content: always the same
+    ones.
     """
 
     names: Selected = Selected()

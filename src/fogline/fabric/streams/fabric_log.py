@@ -56,7 +56,7 @@ class FeedLog:
         self.question = question
         self.shares: Mapping[str, float] = {}
         """Of nodes that send less than the question asks for. May change between two steps: values
-        of a smaller share are among those of a larger one, so none comes twice."""
+        of a smaller fraction are among those of a larger one, so none comes twice."""
         self.values = 0
         self.places: dict[str, int] = {}
         """How far it is with each node."""

@@ -45,7 +45,7 @@ class FabricFeed:
         self._sources = sources
         self._describe = describe
         self._desired: dict[str, Question] = {}
-        self._shares: dict[str, Mapping[str, float]] = {}
+        self._fractions: dict[str, Mapping[str, float]] = {}
         self._feeds: dict[str, FeedLog] = {}
         self._states: dict[str, str] = {}
         self._resting: dict[str, _Rest] = {}
@@ -58,7 +58,7 @@ class FabricFeed:
 
     def set_logs(self, logs: Iterable[FabricLog]) -> None:
         listed = list(logs)
-        self._shares = {item.log: item.shares for item in listed}
+        self._fractions = {item.log: item.shares for item in listed}
         self._desired = {item.log: item.question for item in listed}
         self._changed.set()
 
@@ -118,7 +118,7 @@ class FabricFeed:
         for name, question in desired.items():
             if name not in self._feeds:
                 self._feeds[name] = FeedLog(self._logs, name, question)
-            self._feeds[name].shares = self._shares.get(name, {})
+            self._feeds[name].shares = self._fractions.get(name, {})
 
     def _round(self) -> bool:
         """One page of each node into each log; whether there is more at once."""

@@ -36,7 +36,7 @@ from fogline.plan.operators import (
     Scan,
     Window,
 )
-from fogline.plan.rules.push_samples import with_shares
+from fogline.plan.rules.push_samples import with_sample_fractions
 
 
 def plan_text(text: str, loader: FunctionLoader = refuse_functions) -> Plan:
@@ -54,7 +54,7 @@ def plan_query(
     emits: dict[str, Emit] = {}
     for insight in insights:
         emits[insight.name] = _emit(insight, catalog, emits)
-    return with_shares(Plan(tuple(emits.values())))
+    return with_sample_fractions(Plan(tuple(emits.values())))
 
 
 def _emit(insight: Analysed, catalog: Catalog, done: dict[str, Emit]) -> Emit:

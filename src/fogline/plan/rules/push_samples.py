@@ -27,24 +27,24 @@ def push_samples(plan: Plan) -> Plan:
     return plan
 
 
-def with_shares(plan: Plan) -> Plan:
-    """The same plan, whose streams from the storage fabric say which share of them is asked for:
+def with_sample_fractions(plan: Plan) -> Plan:
+    """The same plan, whose streams from the storage fabric say which sample fraction is asked for:
     where everybody who reads one says `SAMPLE p`, nodes send that fraction and no more.
 
     It holds for any part of the plan too: who reads less of it samples no less.
     """
-    shares = _shares(plan)
+    fractions = _find_fractions(plan)
 
     def visit(operator: Operator) -> Operator:
-        if not isinstance(operator, Scan) or operator.stream.name not in shares:
+        if not isinstance(operator, Scan) or operator.stream.name not in fractions:
             return operator
-        share = shares[operator.stream.name]
-        return replace(operator, stream=replace(operator.stream, share=share))
+        fraction = fractions[operator.stream.name]
+        return replace(operator, stream=replace(operator.stream, share=fraction))
 
-    return rewrite_plan(plan, visit) if shares else plan
+    return rewrite_plan(plan, visit) if fractions else plan
 
 
-def _shares(plan: Plan) -> dict[str, float]:
+def _find_fractions(plan: Plan) -> dict[str, float]:
     if not any(emit.sampling for emit in plan.emits):
         return {}
     found: dict[str, set[float | None]] = {}

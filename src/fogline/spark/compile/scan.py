@@ -51,7 +51,8 @@ class Input:
     until: int | None = None
     """So are those at this time and after it."""
     sampled: bool = False
-    """Records come from the storage fabric, which sent the stream's share of them only."""
+    """Records come from the storage fabric, which sent the stream's sample fraction of them
+    only."""
     options: Mapping[str, str] = field(default_factory=dict)
 
     def add_bounds(self, options: Mapping[str, str]) -> dict[str, str]:
@@ -169,8 +170,8 @@ def input_options(spark: SparkSession, scan: Scan, given: Input, streaming: bool
 
 def _split_bytes(spark: SparkSession, given: Input) -> int:
     """Large tasks cost less to start; a few for every core keep all of them busy to the end."""
-    share = (given.max_bytes or _LARGEST_SPLIT) // (4 * spark.sparkContext.defaultParallelism)
-    return min(max(share, _SMALLEST_SPLIT), _LARGEST_SPLIT)
+    part_bytes = (given.max_bytes or _LARGEST_SPLIT) // (4 * spark.sparkContext.defaultParallelism)
+    return min(max(part_bytes, _SMALLEST_SPLIT), _LARGEST_SPLIT)
 
 
 def _spark_type(source: Field) -> str:

@@ -47,7 +47,7 @@ class Listing:
         return pa.concat_tables([found, held]).group_by(_PAIRS).aggregate([]).select(_PAIRS)
 
     def sizes(self) -> dict[str, int]:
-        """Bytes on disk by metric: its share of all rows. Half a minute old at most."""
+        """Bytes on disk by metric: by its fraction of all rows. Half a minute old at most."""
         with self._guard, self._history.view() as view:
             names = frozenset(file.name for file in view.manifest.files)
             now = time.monotonic()

@@ -1,4 +1,5 @@
-"""What a question is about: metrics, entities, a stretch of event time, a share; and its SQL.
+"""What a question is about: metrics, entities, a stretch of event time, a sample fraction; and its
+SQL.
 
 Names and times always travel as parameters, never as part of the text.
 """
