@@ -166,7 +166,7 @@ class FakeParent:
         self.ended = threading.Event()
         self.call: Callable[[], None] = lambda: None
 
-    def changed(self) -> None:
+    def take_change(self) -> None:
         return None
 
     def end(self) -> None:

@@ -247,12 +247,12 @@ class Loop:
             self._note(self._clock(), "sent", body)
         self._asked.add(len(commands))
         for batch in batch_commands(commands):
-            heard = partial(self._take_outcomes, batch.commands)
+            on_outcomes = partial(self._take_outcomes, batch.commands)
             try:
                 control, seconds = self._control, DEADLINE_SECONDS
-                control.send_each(batch.op, batch.body, batch.parts, seconds, heard)
+                control.send_each(batch.op, batch.body, batch.parts, seconds, on_outcomes)
             except Exception as error:
-                heard(dict.fromkeys(batch.commands, error))
+                on_outcomes(dict.fromkeys(batch.commands, error))
 
     def _take_outcomes(
         self, commands: Mapping[str, Command], outcomes: Mapping[str, Outcome]

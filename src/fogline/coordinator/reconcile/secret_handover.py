@@ -98,8 +98,10 @@ class SecretHandover:
                 self._sites[name].asked = True
             body = self._secret.as_json()
         if due:
-            heard = partial(self._take_outcomes, due)
-            self._control.send_each(OP, body, {name: {} for name in due}, ANSWER_SECONDS, heard)
+            on_outcomes = partial(self._take_outcomes, due)
+            self._control.send_each(
+                OP, body, {name: {} for name in due}, ANSWER_SECONDS, on_outcomes
+            )
 
     def _is_due(self, name: str, view: NodeView, now: float) -> bool:
         site = self._sites.get(name)
