@@ -306,7 +306,7 @@ def test_an_address_and_a_token(
 
 BROKEN: list[tuple[int, bytes, str]] = [
     (200, b"no arrow", "no table"),
-    (200, to_arrow(pa.table({"x": [1]})), "no values"),
+    (200, to_arrow(pa.table({"x": [1]})), "invalid columns"),
     (200, to_arrow(_table([("n", Value("cpu", "a", NOON, 1.0))]), {"next": 7}), "next page"),
     (200, to_arrow(_table([]), {"nodes": ["north"]}), "an invalid list of nodes"),
     (200, to_arrow(_table([]), {"next": "same"}), "next page"),
